@@ -1,0 +1,143 @@
+package ipc
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-json"
+
+	"vllm-vcr/config"
+)
+
+// Start is a supervisor's first frame: all that a worker needs, since its command line and environment carry nothing.
+type Start struct {
+	Magic      string        `json:"magic"`
+	Version    int           `json:"version"`
+	Config     config.Config `json:"config"`
+	Index      int           `json:"index"`
+	Generation uint64        `json:"generation"` // of the configuration
+	LogFilter  string        `json:"log_filter"`
+	LogJSON    bool          `json:"log_json"`
+	// Addresses are where the worker before this one was connected, nil for the first: a frontend that has closed its
+	// handshake may take the new one there.
+	Addresses *Addresses `json:"addresses,omitempty"`
+}
+
+// Hello is a worker's first frame.
+type Hello struct {
+	Version int `json:"version"`
+}
+
+// Addresses are the data sockets of a frontend, from its INIT: input i and output i belong together.
+type Addresses struct {
+	Inputs            []string `json:"inputs"`
+	Outputs           []string `json:"outputs"`
+	CoordinatorInput  string   `json:"coordinator_input,omitempty"`
+	CoordinatorOutput string   `json:"coordinator_output,omitempty"`
+}
+
+// The states a worker reports of itself.
+const (
+	StateStarting     = "starting"     // joins its frontend for the first time
+	StateReady        = "ready"        // connected and registered
+	StateReconnecting = "reconnecting" // lost its frontend and looks for it
+	StateDraining     = "draining"     // takes no new requests, finishes the running ones
+)
+
+// State is a worker's account of itself.
+type State struct {
+	State string `json:"state"`
+	// Addresses are set with StateReady.
+	Addresses *Addresses `json:"addresses,omitempty"`
+	// Joined says how the worker came to be ready: "handshake" or "predecessor's addresses".
+	Joined string `json:"joined,omitempty"`
+}
+
+// The operations of a Call.
+const (
+	OpPing    = "ping"    // answered from the engine's loop: proof that it turns
+	OpConfig  = "config"  // answered with Config
+	OpStats   = "stats"   // answered with Stats
+	OpPrepare = "prepare" // round one of a change: checks and keeps it, changes nothing
+	OpCommit  = "commit"  // round two: applies what was prepared under Change; answered with Config
+	OpAbort   = "abort"   // forgets what was prepared under Change
+	OpLog     = "log"     // replaces the log filter
+	OpDrain   = "drain"   // drain for Timeout seconds, then abort what is left and leave
+)
+
+// Call is one thing a supervisor wants of a worker.
+type Call struct {
+	Op         string       `json:"op"`
+	Change     uint64       `json:"change,omitempty"` // number of a change, for prepare, commit and abort
+	Patch      config.Patch `json:"patch,omitempty"`
+	ResetStats bool         `json:"reset_stats,omitempty"` // the change is a reset of the counters
+	Filter     string       `json:"filter,omitempty"`
+	Timeout    uint64       `json:"timeout,omitempty"` // s
+}
+
+// Answer is a worker's reply.
+type Answer struct {
+	// Refused is why a prepare was refused because of what the worker is using, "" where it was not.
+	Refused string       `json:"refused,omitempty"`
+	Config  *config.Live `json:"config,omitempty"`
+	Stats   *Stats       `json:"stats,omitempty"`
+}
+
+// Stats counts the requests of one engine, or of several added up. The first four count since the last reset.
+type Stats struct {
+	Received  uint64 `json:"requests_received"`
+	Completed uint64 `json:"requests_completed"`
+	Failed    uint64 `json:"requests_failed"`
+	Aborted   uint64 `json:"requests_aborted"`
+	Running   uint64 `json:"running"`
+	Waiting   uint64 `json:"waiting"`
+}
+
+// Add returns the sum of s and o.
+func (s Stats) Add(o Stats) Stats {
+	s.Received += o.Received
+	s.Completed += o.Completed
+	s.Failed += o.Failed
+	s.Aborted += o.Aborted
+	s.Running += o.Running
+	s.Waiting += o.Waiting
+	return s
+}
+
+// Append appends a whole frame of the given kind whose body is the JSON form of body.
+func Append(b []byte, kind Kind, call uint64, body any) ([]byte, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return b, fmt.Errorf("%T: %w", body, err)
+	}
+	if len(raw)+headerSize > MaxFrame {
+		return b, fmt.Errorf("%w: %T of %d bytes, want at most %d", ErrFrameSize, body, len(raw), MaxFrame-headerSize)
+	}
+	return AppendFrame(b, Frame{Kind: kind, Call: call, Body: raw}), nil
+}
+
+// Decode reads f's body into body, a pointer to the type that f's kind calls for. Nothing in body aliases f.
+func (f Frame) Decode(body any) error {
+	if err := json.Unmarshal(f.Body, body); err != nil {
+		return fmt.Errorf("frame kind %d: %T: %w", f.Kind, body, err)
+	}
+	return nil
+}
+
+// Check says whether s comes from a supervisor that this worker can serve.
+func (s Start) Check() error {
+	if s.Magic != Magic {
+		return fmt.Errorf("start: magic %q, want %q", s.Magic, Magic)
+	}
+	if s.Version != Version {
+		return fmt.Errorf("start: the supervisor speaks version %d, this worker %d", s.Version, Version)
+	}
+	return nil
+}
+
+// Check says whether h comes from a worker that this supervisor can use.
+func (h Hello) Check() error {
+	if h.Version != Version {
+		return fmt.Errorf("hello: the worker speaks version %d, this supervisor %d", h.Version, Version)
+	}
+	return nil
+}
