@@ -1,0 +1,88 @@
+package engine
+
+// Add judges a request that has arrived and queues it for admission, which comes with the next step. A request that may
+// not run ends here, through the sink.
+func (e *Engine) Add(now Time, r *Request) {
+	e.counts.Received++
+	r.Arrived, r.state = now, arriving
+	switch {
+	case e.draining:
+		e.refuse(r, ShuttingDown)
+	case e.requests[r.ID] != nil:
+		e.refuse(r, Duplicate)
+	case e.pause.refuses:
+		e.refuse(r, PausedByClient)
+	case e.tooLong(r):
+		e.refuse(r, TooLong)
+	case e.fails():
+		e.counts.Failed++
+		e.end(r, e.failureType(), Injected)
+	default:
+		e.enqueue(now, r)
+	}
+}
+
+// Reject counts and ends a request that came in a form nobody could read beyond its id.
+func (e *Engine) Reject(r *Request) {
+	e.counts.Received++
+	e.refuse(r, Unreadable)
+}
+
+func (e *Engine) enqueue(now Time, r *Request) {
+	e.arrivals++
+	r.arrival = e.arrivals
+	r.random = tokenSeed(e.cfg.Seed, e.cfg.Index, r.ID)
+	r.state = queued
+	e.requests[r.ID] = r
+	e.waiting.push(r)
+	if r.AbortAtOnce {
+		e.abort(now, r, Aborted)
+		return
+	}
+	e.newcomers = append(e.newcomers, r)
+}
+
+// announceQueued tells the sink of the arrivals since the step before that this step found no room for.
+func (e *Engine) announceQueued() {
+	for i, r := range e.newcomers {
+		if r.state == queued {
+			e.sink.Queued(r)
+		}
+		e.newcomers[i] = nil
+	}
+	e.newcomers = e.newcomers[:0]
+}
+
+// tooLong compares without adding, as both numbers are a client's.
+func (e *Engine) tooLong(r *Request) bool {
+	limit := e.params.MaxModelLen
+	return limit > 0 && (r.PromptTokens > limit || r.MaxTokens > limit-r.PromptTokens)
+}
+
+// fails draws only while failures are switched on, and from a stream that nothing else reads.
+func (e *Engine) fails() bool {
+	return e.params.FailureRate > 0 && e.failures.Float64() < e.params.FailureRate
+}
+
+func (e *Engine) failureType() Finish {
+	types := e.params.FailureTypes
+	return types[e.failures.IntN(len(types))]
+}
+
+// refuse ends a request that never got into the queue, or not out of it into a slot.
+func (e *Engine) refuse(r *Request, cause Cause) {
+	switch cause {
+	case NothingToDo:
+		e.counts.Completed++
+	case Aborted, ShuttingDown:
+		e.counts.Aborted++
+	default:
+		e.counts.Failed++
+	}
+	e.end(r, cause.finish(), cause)
+}
+
+func (e *Engine) end(r *Request, finish Finish, cause Cause) {
+	r.state = gone
+	e.sink.End(r, finish, cause)
+}

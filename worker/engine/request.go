@@ -1,0 +1,108 @@
+package engine
+
+// Request is one request of a frontend. The caller fills the exported fields, hands it to [Engine.Add] and does not
+// change it again; the engine owns it from then on.
+type Request struct {
+	ID           string
+	Client       uint32  // which of the frontend's API servers it came from, and goes back to
+	PromptTokens uint64  // length of the prompt
+	MaxTokens    uint64  // tokens to generate
+	Priority     int64   // smaller is earlier, under the priority policy
+	ArrivalTime  float64 // the frontend's own clock; orders equal priorities
+	Pooling      bool    // carries no sampling parameters
+	AbortAtOnce  bool    // is queued and aborted in one go
+	Wire         []byte  // the caller's own, for instance the encoded id; the engine never looks at it
+
+	Arrived  Time // when Add took it
+	Admitted Time // when it got its slot
+
+	state    state
+	pos      int    // place in the queue that holds it
+	arrival  uint64 // sequence number of its arrival
+	turn     uint64 // sequence number of its admission
+	pace     *Params
+	ready    Time   // admission and time to first token: the earliest due time of the first chunk
+	due      Time   // exact due time of the next chunk
+	leave    Time   // due rounded up to the grid
+	unfilled uint64 // prompt tokens not yet prefilled
+	share    uint64 // its part of Engine.backlog
+
+	generated uint64 // tokens that fell due
+	emitted   uint64 // tokens handed over
+	decodes   bool   // counts in Engine.decoding
+	held      bool   // is in its client's list of held requests
+	random    uint64 // state of its token stream
+}
+
+// Emitted returns how many tokens of r were handed over, those of the present chunk included.
+func (r *Request) Emitted() uint64 { return r.emitted }
+
+// state is where a request stands; the structures that hold it follow from it.
+type state uint8
+
+const (
+	arriving   state = iota // not yet judged
+	queued                  // in Engine.waiting
+	prefilling              // in Engine.prefilling
+	paced                   // in Engine.due
+	inReady                 // in Engine.ready, or being stepped
+	finishing               // all tokens fell due, some are held back
+	gone                    // ended; slices that still name it skip it
+)
+
+// Finish is why a request ended, with vLLM's codes.
+type Finish int8
+
+// The finish reasons of vLLM's FinishReason; NotFinished marks a chunk that others follow.
+const (
+	NotFinished Finish = iota - 1
+	Stop
+	Length
+	Abort
+	Error
+	Repetition
+)
+
+// Cause is why a request ended without, or before, its last token.
+type Cause uint8
+
+// The causes, with the counter each moves.
+const (
+	Duplicate      Cause = iota // its id is in use: failed
+	TooLong                     // prompt and output are longer than the model: failed
+	Injected                    // failure injection: failed
+	NoSampling                  // a pooling request: failed
+	NothingToDo                 // asked for no tokens: completed
+	Aborted                     // the frontend took it back, or is gone: aborted
+	ShuttingDown                // ended, or came too late, because of a shutdown: aborted
+	PausedByClient              // came while generation is paused: failed
+	Unreadable                  // only its id could be read: failed
+)
+
+// finish is the reason that a frontend is told; an injected failure draws its own.
+func (c Cause) finish() Finish {
+	switch c {
+	case TooLong, NothingToDo:
+		return Length
+	case Aborted, ShuttingDown:
+		return Abort
+	default:
+		return Error
+	}
+}
+
+// Sink takes what an engine does, in order. The engine calls it from inside its own calls, in its owner's goroutine; a
+// sink must not call back, block or keep a slice. Requests may be kept until their end.
+type Sink interface {
+	// Queued says that r has to wait for a slot.
+	Queued(r *Request)
+	// Admit says that r got its slot.
+	Admit(r *Request)
+	// Chunk hands over the next tokens of r, more than Config.ChunkSize of them only after its client was held. first
+	// marks r's first chunk; with a finish reason it is the last, and r is forgotten.
+	Chunk(r *Request, tokens []uint32, finish Finish, first bool)
+	// End ends r with no tokens; r is forgotten.
+	End(r *Request, finish Finish, cause Cause)
+	// Full says that enough is waiting for a client: what falls due for it is held from now on, until Engine.Release.
+	Full(client uint32) bool
+}
