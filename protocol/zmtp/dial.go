@@ -1,0 +1,89 @@
+package zmtp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+const (
+	firstBackoff = 10 * time.Millisecond
+	lastBackoff  = time.Second
+
+	// connectTimeout bounds one attempt to connect, so that a host that comes
+	// back is not waited for in the kernel's own, growing, steps.
+	connectTimeout = 5 * time.Second
+)
+
+// Dial connects to address and completes the handshake. While nobody answers
+// there (refused, unreachable, no such path or host name, a peer that goes or
+// falls silent before its READY) it tries again, after 10 ms at first and at
+// most 1 s, until ctx ends; the error then wraps the cause of ctx's end and the
+// last attempt's. Options or an address that can't work, and a peer that breaks
+// the protocol or is of an incompatible type, are an error at once. ctx has no
+// part in the connection once Dial has returned.
+func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	to, err := parseAddress(address)
+	if err == nil {
+		err = to.dialable(address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	c, err := retry(ctx, func() (*Conn, error) { return dialOnce(ctx, to, address, o) })
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", address, err)
+	}
+	return c, nil
+}
+
+// retry calls attempt until it succeeds, proves futile, or ctx ends.
+func retry(ctx context.Context, attempt func() (*Conn, error)) (*Conn, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var last error
+	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
+		select {
+		case <-ctx.Done():
+			return nil, gaveUp(ctx, last)
+		case <-timer.C:
+		}
+		c, err := attempt()
+		if err == nil || errors.Is(err, ErrProtocol) {
+			return c, err
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // that of an attempt cut short by ctx says less than the one before
+		}
+		timer.Reset(wait)
+	}
+}
+
+func gaveUp(ctx context.Context, last error) error {
+	if last == nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w; last attempt: %w", context.Cause(ctx), last)
+}
+
+func dialOnce(ctx context.Context, to endpoint, address string, o Options) (*Conn, error) {
+	// TCP_NODELAY is on by default in package net.
+	dialer := net.Dialer{Timeout: connectTimeout}
+	nc, err := dialer.DialContext(ctx, to.network, to.netAddress())
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // fails the handshake
+	c, err := newConn(nc, address, o)
+	if stop() || err != nil {
+		return c, err
+	}
+	c.abort(context.Cause(ctx))
+	return nil, context.Cause(ctx)
+}
