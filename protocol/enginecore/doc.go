@@ -51,3 +51,6 @@ const (
 	MaxItems        = 1 << 20 // elements of any other list
 	MaxOutputs      = 1 << 16 // requests in one EngineCoreOutputs
 )
+
+// CoordinatorReady is the single frame by which a coordinator tells its engines that all have subscribed.
+const CoordinatorReady = "READY"

@@ -1,6 +1,7 @@
 package enginecore
 
 import (
+	"encoding/binary"
 	"math/bits"
 
 	"github.com/tinylib/msgp/msgp"
@@ -50,7 +51,8 @@ func appendSampling(b []byte, v Version, s *SamplingParams) []byte {
 		return append(b, s.Wire...)
 	}
 	keys := s.written(v)
-	b = msgp.AppendMapHeader(b, uint32(bits.OnesCount64(uint64(keys))))
+	// Python reserves the header for all its keys, before it leaves out those at their default.
+	b = binary.BigEndian.AppendUint16(append(b, 0xde), uint16(bits.OnesCount64(uint64(keys))))
 	for i := range samplingKeys {
 		if keys&(1<<i) != 0 {
 			b = msgp.AppendString(b, samplingKeys[i].name)
