@@ -88,6 +88,9 @@ func TestConn_Traffic(t *testing.T) {
 	send(t, dealer, strings.Repeat("x", 300), "y")
 	receive(t, router)
 	receive(t, router)
+	if err := dealer.Close(atOnce()); err != nil { // and so the writer has counted all it wrote
+		t.Fatal(err)
+	}
 	const wire = 2 + 5 + 9 + 300 + 2 + 1
 	handshake := len(appendReady(appendGreeting(nil), Dealer, nil))
 	sent, got := dealer.Traffic(), router.Traffic()
