@@ -4,7 +4,10 @@ package conformance
 
 import (
 	"fmt"
+	"net/http"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // disconnect starts q, which must be long, and goes away once the engines run it; they must let go of it.
@@ -24,4 +27,23 @@ func (s *server) disconnect(t *testing.T, q question) {
 	if after.Completed != before.Completed {
 		t.Errorf("completed = %d, want %d as before", after.Completed, before.Completed)
 	}
+}
+
+// abortAtShutdown ends the engines, which have no time to drain, with a request running: it is aborted, its client is told, and no
+// process is left.
+func (s *server) abortAtShutdown(t *testing.T) {
+	t.Helper()
+	s.patch(t, `{"inter_token_latency": 50}`)
+	running := s.begin(t, completion(2000))
+	s.awaitRunning(t, 1)
+	family := children(t, s.engines.cmd.Process.Pid)
+	s.engines.signal(t, syscall.SIGTERM)
+	got := running.wait(t)
+	if got.status != http.StatusOK || got.choices[0] == nil || got.choices[0].finish != "abort" {
+		t.Errorf("running request: %+v, want a choice that ended by abort", got)
+	}
+	if code := s.engines.waitExit(t, 10*time.Second); code != 0 {
+		t.Errorf("exit code = %d, want 0", code)
+	}
+	awaitGone(t, 2*time.Second, family...)
 }

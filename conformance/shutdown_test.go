@@ -40,22 +40,10 @@ func TestShutdown_Drain(t *testing.T) {
 	})
 }
 
-// TestShutdown_Abort ends the engines without time to finish: what runs is aborted, and its client is told.
+// TestShutdown_Abort ends the engines without time to finish.
 func TestShutdown_Abort(t *testing.T) {
 	eachServer(t, func(t *testing.T, version string) {
-		srv := serve(t, setup{version: version, engines: 2, play: []string{"--inter-token-latency", "50"}})
-		running := srv.begin(t, completion(2000))
-		srv.awaitRunning(t, 1)
-		family := children(t, srv.engines.cmd.Process.Pid)
-		srv.engines.signal(t, syscall.SIGTERM)
-		got := running.wait(t)
-		if got.status != http.StatusOK || got.choices[0] == nil || got.choices[0].finish != "abort" {
-			t.Errorf("running request: %+v, want a choice that ended by abort", got)
-		}
-		if code := srv.engines.waitExit(t, 10*time.Second); code != 0 {
-			t.Errorf("exit code = %d, want 0", code)
-		}
-		awaitGone(t, 2*time.Second, family...)
+		serve(t, setup{version: version, engines: 2}).abortAtShutdown(t)
 	})
 }
 
