@@ -168,9 +168,7 @@ func checkReady(t *testing.T, g *golden) {
 	got := generic(t, AppendReady(nil, &r)).(map[string]any)
 	want := fromJSON(t, g.Decoded).(map[string]any)
 	for key, value := range want {
-		if diff := got[key]; fmt.Sprint(diff) != fmt.Sprint(value) {
-			t.Errorf("%s = %v, want %v", key, diff, value)
-		}
+		sameValue(t, map[string]any{key: got[key]}, any(map[string]any{key: value}))
 	}
 	if len(got) != 28 {
 		t.Errorf("%d keys, want the 28 of all lines", len(got))
