@@ -1,0 +1,44 @@
+package control
+
+import (
+	"context"
+
+	"vllm-vcr/config"
+	"vllm-vcr/ipc"
+	"vllm-vcr/supervisor"
+)
+
+// Fleet is the engines as the API sees them. Every method asks all engines unless it takes an index, which is below Len.
+//
+// An error that is a *[supervisor.GoneError] is answered with 500, a *[supervisor.SilentError] and the end of the
+// context with 504, a *[supervisor.RefusedError] with 409, and any other with 500.
+type Fleet interface {
+	// Len returns the number of engines, which never changes.
+	Len() int
+	// Config returns the settings of engine 0.
+	Config(ctx context.Context) (config.Live, error)
+	// Patch changes all engines or none, and returns the settings after it.
+	Patch(ctx context.Context, p config.Patch) (config.Live, error)
+	// ResetConfig sets back what the processes were started with.
+	ResetConfig(ctx context.Context) (config.Live, error)
+	// Stats returns the sum of all engines.
+	Stats(ctx context.Context) (ipc.Stats, error)
+	// ResetStats sets the counters back to 0 and leaves the gauges.
+	ResetStats(ctx context.Context) error
+	EngineConfig(ctx context.Context, index int) (config.Live, error)
+	PatchEngine(ctx context.Context, index int, p config.Patch) (config.Live, error)
+	EngineStats(ctx context.Context, index int) (ipc.Stats, error)
+	// Engines shows every engine, whatever its state, within about a second.
+	Engines(ctx context.Context) []supervisor.EngineStatus
+	// Health sums them up, within about a second.
+	Health(ctx context.Context) supervisor.Health
+}
+
+// LogFilter is the log filter of all processes.
+type LogFilter interface {
+	// Filter returns the filter in force in its normal form.
+	Filter() string
+	// SetFilter replaces it and returns the normal form of the new one. For a filter that cannot be parsed the error is
+	// a [logs.ErrFilter] and nothing changes.
+	SetFilter(ctx context.Context, filter string) (string, error)
+}

@@ -1,0 +1,124 @@
+package control
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// guard refuses calls that did not come from whom they seem to: requests that two readers would cut differently, web
+// pages that talk to a port of their visitor's machine, and callers without the token.
+type guard struct {
+	loopback bool     // the API is bound to this machine only
+	hosts    []string // names of this machine, IPv6 literals in brackets
+	port     string
+	asks     bool
+	token    [sha256.Size]byte // hashes, so that a comparison tells nothing about the length either
+}
+
+func newGuard(bound, token string) guard {
+	g := guard{hosts: []string{"localhost", "127.0.0.1", "[::1]"}, asks: token != "", token: sha256.Sum256([]byte(token))}
+	host, port, err := net.SplitHostPort(bound)
+	addr, errAddr := netip.ParseAddr(host)
+	g.loopback = err != nil || host == "localhost" || errAddr == nil && addr.IsLoopback()
+	g.port = port
+	if errAddr == nil {
+		g.hosts = append(g.hosts, literal(addr))
+	}
+	return g
+}
+
+// literal is an address as a Host header or an Origin writes it.
+func literal(addr netip.Addr) string {
+	if addr = addr.Unmap().WithZone(""); addr.Is6() {
+		return "[" + addr.String() + "]"
+	}
+	return addr.String()
+}
+
+// check refuses in a fixed order: framing, Host, Origin, token.
+func (g *guard) check(ctx *fasthttp.RequestCtx) error {
+	if err := checkFraming(ctx); err != nil {
+		return err
+	}
+	if err := g.checkHost(ctx); err != nil {
+		return err
+	}
+	for _, origin := range ctx.Request.Header.PeekAll(fasthttp.HeaderOrigin) {
+		if !g.isOwn(string(origin), ctx.LocalAddr()) {
+			return faultf(fasthttp.StatusForbidden, "origin %q is not this API: web pages cannot call it", shorten(string(origin)))
+		}
+	}
+	return g.checkToken(ctx)
+}
+
+// checkFraming refuses a request with two lengths, and closes: what follows it on the connection is anyone's guess.
+func checkFraming(ctx *fasthttp.RequestCtx) error {
+	var length, encoding bool
+	for line := range bytes.Lines(ctx.Request.Header.RawHeaders()) {
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		name = bytes.TrimSpace(name)
+		length = length || bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength))
+		encoding = encoding || bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding))
+	}
+	if !length || !encoding {
+		return nil
+	}
+	ctx.SetConnectionClose()
+	return faultf(fasthttp.StatusBadRequest, "both Content-Length and Transfer-Encoding, want one of them")
+}
+
+// checkHost looks at the Host header and at the host of an absolute request line.
+func (g *guard) checkHost(ctx *fasthttp.RequestCtx) error {
+	if !g.loopback {
+		return nil
+	}
+	for _, host := range [][]byte{ctx.Request.Header.Host(), ctx.Host()} {
+		if name, _ := splitHost(string(host)); !slices.Contains(g.hosts, name) {
+			return faultf(fasthttp.StatusMisdirectedRequest, "host %q, want one of %s", shorten(string(host)), strings.Join(g.hosts, ", "))
+		}
+	}
+	return nil
+}
+
+// isOwn says whether origin is the API itself as reached at local.
+func (g *guard) isOwn(origin string, local net.Addr) bool {
+	hostPort, ok := strings.CutPrefix(strings.ToLower(origin), "http://")
+	name, port := splitHost(hostPort)
+	if port == "" {
+		port = "80"
+	}
+	if !ok || port != g.port {
+		return false
+	}
+	addr, err := netip.ParseAddrPort(local.String())
+	return slices.Contains(g.hosts, name) || err == nil && name == literal(addr.Addr())
+}
+
+func (g *guard) checkToken(ctx *fasthttp.RequestCtx) error {
+	if !g.asks {
+		return nil
+	}
+	scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
+	sum := sha256.Sum256([]byte(token))
+	if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1 {
+		return nil
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
+	return faultf(fasthttp.StatusUnauthorized, "this API wants a bearer token: Authorization: Bearer TOKEN")
+}
+
+// splitHost cuts HOST or HOST:PORT; the name comes in lower case, an IPv6 literal with its brackets.
+func splitHost(hostPort string) (name, port string) {
+	end := strings.LastIndexByte(hostPort, ':')
+	if end < strings.LastIndexByte(hostPort, ']') || end < 0 {
+		return strings.ToLower(hostPort), ""
+	}
+	return strings.ToLower(hostPort[:end]), hostPort[end+1:]
+}

@@ -1,0 +1,109 @@
+package control
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"github.com/valyala/fasthttp"
+
+	"vllm-vcr/supervisor"
+)
+
+// metric is one family of GET /metrics, with one series for each engine, labelled by its rank.
+type metric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(supervisor.EngineStatus) float64
+}
+
+// The request counters are counters although a reset of the statistics sets them back: a scraper takes that for a
+// restart, as it should.
+var metrics = []metric{
+	counter("requests_received_total", "Requests that reached the engine.", func(e supervisor.EngineStatus) uint64 { return e.Stats.Received }),
+	counter("requests_completed_total", "Requests that ran to their stop condition.", func(e supervisor.EngineStatus) uint64 { return e.Stats.Completed }),
+	counter("requests_failed_total", "Requests that ended with an error, lost ones included.", func(e supervisor.EngineStatus) uint64 { return e.Stats.Failed }),
+	counter("requests_aborted_total", "Requests that their client or a shutdown aborted.", func(e supervisor.EngineStatus) uint64 { return e.Stats.Aborted }),
+	gauge("requests_running", "Requests that hold a slot.", func(e supervisor.EngineStatus) float64 { return float64(e.Stats.Running) }),
+	gauge("requests_waiting", "Requests that wait for a slot.", func(e supervisor.EngineStatus) float64 { return float64(e.Stats.Waiting) }),
+	counter("requests_lost_total", "Requests that ended because their engine's process did.", func(e supervisor.EngineStatus) uint64 { return e.Lost }),
+	counter("engine_restarts_total", "Times the engine's process was started again.", func(e supervisor.EngineStatus) uint64 { return e.Restarts }),
+	gauge("engine_config_generation", "Number of the last change of configuration that the engine applied.", func(e supervisor.EngineStatus) float64 { return float64(e.Generation) }),
+	counter("messages_dropped_total", "Messages from the frontend that could not be read.", func(e supervisor.EngineStatus) uint64 { return e.Dropped }),
+	gauge("held_output_bytes", "Bytes of output that wait for slow readers.", func(e supervisor.EngineStatus) float64 { return float64(e.HeldBytes) }),
+	{describe("held_output_seconds_total", "Seconds in which output was held for a slow reader."), prometheus.CounterValue, func(e supervisor.EngineStatus) float64 { return e.HeldSeconds }},
+	counter("merged_outputs_total", "Outputs that were merged into another because their reader was slow.", func(e supervisor.EngineStatus) uint64 { return e.MergedOutputs }),
+	counter("log_lines_dropped_total", "Log lines of the engine's process that nobody took.", func(e supervisor.EngineStatus) uint64 { return e.LogDropped }),
+}
+
+// engineState has a series for each state, 1 for the one the engine is in.
+var engineState = describe("engine_state", "1 for the state the engine is in, 0 for every other.", "state")
+
+var engineStates = []string{
+	supervisor.StateStarting, supervisor.StateReady, supervisor.StateReconnecting, supervisor.StateDraining,
+	supervisor.StateFrozen, supervisor.StateDead, supervisor.StateFailed,
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("vllm_vcr_"+name, help, append([]string{"engine"}, labels...), nil)
+}
+
+func counter(name, help string, value func(supervisor.EngineStatus) uint64) metric {
+	return metric{describe(name, help), prometheus.CounterValue, func(e supervisor.EngineStatus) float64 { return float64(value(e)) }}
+}
+
+func gauge(name, help string, value func(supervisor.EngineStatus) float64) metric {
+	return metric{describe(name, help), prometheus.GaugeValue, value}
+}
+
+func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) (any, error) {
+	call, cancel := s.deadline(ctx)
+	defer cancel()
+	registry := prometheus.NewRegistry() // of this scrape, since what it shows was asked under this call's deadline
+	if err := registry.Register(snapshot(s.fleet.Engines(call))); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	var body bytes.Buffer
+	encoder := expfmt.NewEncoder(&body, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return nil, fmt.Errorf("metrics: %s: %w", family.GetName(), err)
+		}
+	}
+	return page{string(format), body.Bytes()}, nil
+}
+
+// snapshot is the engines as they were when a scrape came.
+type snapshot []supervisor.EngineStatus
+
+// Describe tells the registry which families there can be.
+func (s snapshot) Describe(c chan<- *prometheus.Desc) {
+	c <- engineState
+	for _, m := range metrics {
+		c <- m.desc
+	}
+}
+
+// Collect gives it every series.
+func (s snapshot) Collect(c chan<- prometheus.Metric) {
+	for _, engine := range s {
+		rank := strconv.Itoa(engine.Rank)
+		for _, m := range metrics {
+			c <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(engine), rank)
+		}
+		for _, state := range engineStates {
+			in := 0.0
+			if engine.State == state {
+				in = 1
+			}
+			c <- prometheus.MustNewConstMetric(engineState, prometheus.GaugeValue, in, rank, state)
+		}
+	}
+}

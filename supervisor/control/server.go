@@ -1,0 +1,141 @@
+// Package control is the HTTP API over the engines: it shows and changes their configuration, counts what reached them,
+// swaps the log filter and says how they are.
+//
+// It guarantees that every call is answered within a bound and with JSON (GET /metrics, which is Prometheus text,
+// excepted), errors included; that a call which the API itself can refuse reaches no engine; that nothing changes on
+// GET, HEAD or OPTIONS; and that no input and no client costs more than its own request or connection. A client that
+// leaves does not stop a call that has begun.
+//
+// It knows the engines only as a [Fleet]: how calls get to them, what a process is and how a change becomes all or
+// nothing is not its business.
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"vllm-vcr/logs"
+)
+
+const (
+	defaultTimeout = 5 * time.Second
+	readTimeout    = 10 * time.Second // for a whole request, headers and body
+	writeTimeout   = 10 * time.Second // for an answer that the client does not take
+	idleTimeout    = 2 * time.Minute  // between two requests of a connection
+	stopGrace      = time.Second      // for handlers at work when the server stops
+	headerLimit    = 16 << 10         // bytes of request line and headers
+	bodyCeiling    = 8 << 20          // bytes of a body that are read before anything is judged
+)
+
+// Options are what a Server is told apart from its fleet.
+type Options struct {
+	// Timeout is the total time of a call, counted from the arrival of the whole request. Zero means 5 s.
+	Timeout time.Duration
+	// Token, where not empty, must come with every call as "Authorization: Bearer TOKEN".
+	Token string
+	// Bound is the address that the listener is bound to, as its Addr prints it. Where it is a loopback address, calls
+	// must name this machine as their Host; an empty or unreadable one counts as loopback.
+	Bound string
+	// Log takes the API's own lines; nil means none.
+	Log *logs.Logger
+}
+
+// Server serves the API. Get one from [NewServer].
+type Server struct {
+	fleet   Fleet
+	filter  LogFilter
+	timeout time.Duration
+	guard   guard
+	log     *logs.Logger
+	http    *fasthttp.Server
+	conns   *connections
+
+	life  context.Context // ends when handlers have had their time after Stop
+	end   context.CancelFunc
+	stop  sync.Once
+	stopC chan struct{} // closed by Stop
+}
+
+// NewServer returns a server over fleet. A nil filter means that the process has no log filter to swap. The fleet's
+// methods are called from many goroutines at once and must return soon after their context ends.
+func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
+	s := &Server{
+		fleet:   fleet,
+		filter:  filter,
+		timeout: cmp.Or(o.Timeout, defaultTimeout),
+		guard:   newGuard(o.Bound, o.Token),
+		log:     cmp.Or(o.Log, logs.Nop()),
+		conns:   newConnections(),
+		stopC:   make(chan struct{}),
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.http = &fasthttp.Server{
+		Handler:                      s.handler(),
+		ErrorHandler:                 s.broken,
+		ConnState:                    s.conns.note,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		ReadBufferSize:               headerLimit,
+		MaxRequestBodySize:           bodyCeiling,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultDate:                true, // it would take a timer that wakes an idle process every second
+		SecureErrorLogMessage:        true,
+		Logger:                       debugLog{s.log},
+	}
+	return s
+}
+
+// Serve answers calls on ln until Stop, then gives running handlers a second, closes what is left and returns nil. A
+// listener that breaks by itself is an error. Serve closes ln. It may be called once.
+func (s *Server) Serve(ln net.Listener) error {
+	s.announce(ln.Addr().String())
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(&patientListener{Listener: ln, stopC: s.stopC, log: s.log}) }()
+	defer s.finish()
+	select {
+	case err := <-served:
+		_ = ln.Close() // it is broken already
+		return fmt.Errorf("control API: %w", cmp.Or(err, errors.New("the listener was closed")))
+	case <-s.stopC:
+		err := ln.Close()
+		<-served
+		return err
+	}
+}
+
+// Stop makes Serve end. It returns at once, and may be called at any time and more than once.
+func (s *Server) Stop() { s.stop.Do(func() { close(s.stopC) }) }
+
+// finish ends what is still open: idle connections at once, running handlers after their grace.
+func (s *Server) finish() {
+	s.conns.close(stopGrace)
+	s.end()
+	s.conns.abandon(stopGrace)
+}
+
+func (s *Server) announce(bound string) {
+	s.log.Info().Str("address", bound).Msg("control API listening")
+	if !s.guard.loopback && !s.guard.asks {
+		s.log.Warn().Str("address", bound).
+			Msg("control API is open to other machines without a token: bind it to loopback or use --control-token-file")
+	}
+}
+
+// deadline returns the context of the call in ctx. It does not end with the client's connection.
+func (s *Server) deadline(ctx *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(s.life, ctx.Time().Add(s.timeout))
+}
+
+// debugLog takes fasthttp's lines about broken requests, which any client can cause.
+type debugLog struct{ log *logs.Logger }
+
+func (l debugLog) Printf(format string, args ...any) { l.log.Debug().Msgf(format, args...) }
