@@ -43,10 +43,11 @@ func (c *Conn) unsentCause(ctx context.Context) error {
 	return c.err
 }
 
-// linger reads, and throws away, until the peer has closed its half.
+// linger ends our half of the stream and reads, and throws away, until the peer
+// has ended its own.
 func (c *Conn) linger(ctx context.Context) {
 	half, ok := c.nc.(interface{ CloseWrite() error })
-	if !ok || c.out.accepted() == 0 || c.Err() != nil || half.CloseWrite() != nil {
+	if !ok || c.out.accepted() == 0 || c.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, lingerTime)
@@ -57,7 +58,9 @@ func (c *Conn) linger(ctx context.Context) {
 	defer c.recvMu.Unlock()
 	_ = c.nc.SetReadDeadline(time.Time{})
 	defer context.AfterFunc(ctx, func() { _ = c.nc.SetReadDeadline(past) })()
-	_, _ = io.Copy(io.Discard, c.nc) // however it ends, so does the connection
+	if half.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, c.nc) // however it ends, so does the connection
+	}
 }
 
 // end ends the connection now. The first reason stays.

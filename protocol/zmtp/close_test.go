@@ -55,11 +55,20 @@ func TestConn_Close_Flushes(t *testing.T) {
 	}
 }
 
+// readAway receives until the connection ends.
+func readAway(c *Conn) {
+	for {
+		if _, err := c.Recv(); err != nil {
+			return
+		}
+	}
+}
+
 func TestConn_Close_EndsRecvAndSend(t *testing.T) {
 	dealer, router := pair(t, Options{Type: Dealer}, Options{Type: Router})
 	recvC := make(chan error, 1)
 	go func() { _, err := dealer.Recv(); recvC <- err }()
-	go func() { _, _ = router.Recv() }()
+	go readAway(router)
 	send(t, dealer, "x")
 	if err := dealer.Close(within(t)); err != nil {
 		t.Errorf("Close = %v, want nil", err)
@@ -78,13 +87,7 @@ func TestConn_Close_EndsRecvAndSend(t *testing.T) {
 func TestConn_Close_ManyTimes(t *testing.T) {
 	dealer, router := pair(t, Options{Type: Dealer}, Options{Type: Router})
 	send(t, dealer, "x")
-	go func() {
-		for {
-			if _, err := router.Recv(); err != nil {
-				return
-			}
-		}
-	}()
+	go readAway(router)
 	var closing sync.WaitGroup
 	for range 8 {
 		closing.Go(func() {

@@ -10,7 +10,6 @@ import (
 
 const (
 	firstBackoff = 10 * time.Millisecond
-	lastBackoff  = time.Second
 
 	// connectTimeout bounds one attempt to connect, so that a host that comes
 	// back is not waited for in the kernel's own, growing, steps.
@@ -20,7 +19,7 @@ const (
 // Dial connects to address and completes the handshake. While nobody answers
 // there (refused, unreachable, no such path or host name, a peer that goes or
 // falls silent before its READY) it tries again, after 10 ms at first and at
-// most 1 s, until ctx ends; the error then wraps the cause of ctx's end and the
+// most MaxBackoff, until ctx ends; the error then wraps the cause of ctx's end and the
 // last attempt's. Options or an address that can't work, and a peer that breaks
 // the protocol or is of an incompatible type, are an error at once. ctx has no
 // part in the connection once Dial has returned.
@@ -36,7 +35,7 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	c, err := retry(ctx, func() (*Conn, error) { return dialOnce(ctx, to, address, o) })
+	c, err := retry(ctx, o.MaxBackoff, func() (*Conn, error) { return dialOnce(ctx, to, address, o) })
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", address, err)
 	}
@@ -44,11 +43,11 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 }
 
 // retry calls attempt until it succeeds, proves futile, or ctx ends.
-func retry(ctx context.Context, attempt func() (*Conn, error)) (*Conn, error) {
+func retry(ctx context.Context, maxBackoff time.Duration, attempt func() (*Conn, error)) (*Conn, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last error
-	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
+	for wait := min(firstBackoff, maxBackoff); ; wait = min(2*wait, maxBackoff) {
 		select {
 		case <-ctx.Done():
 			return nil, gaveUp(ctx, last)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -168,23 +169,34 @@ func TestDial_NoDelay(t *testing.T) {
 }
 
 func TestRetry_Backoff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
-		defer cancel()
-		refused := errors.New("refused")
-		var gaps []time.Duration
-		last := time.Now()
-		_, err := retry(ctx, func() (*Conn, error) {
-			gaps = append(gaps, time.Since(last))
-			last = time.Now()
-			return nil, refused
+	const ms = time.Millisecond
+	tests := map[string]struct {
+		most time.Duration
+		want []time.Duration // between attempts, within 3.5 s
+	}{
+		"default":         {DefaultMaxBackoff, []time.Duration{0, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, time.Second, time.Second}},
+		"chosen":          {1500 * ms, []time.Duration{0, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, 1280 * ms}},
+		"below the first": {5 * ms, slices.Concat([]time.Duration{0}, slices.Repeat([]time.Duration{5 * ms}, 699))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 3500*ms-1)
+				defer cancel()
+				refused := errors.New("refused")
+				var gaps []time.Duration
+				last := time.Now()
+				_, err := retry(ctx, test.most, func() (*Conn, error) {
+					gaps = append(gaps, time.Since(last))
+					last = time.Now()
+					return nil, refused
+				})
+				if diff := cmp.Diff(test.want, gaps); diff != "" {
+					t.Errorf("gaps between attempts (-want +got):\n%s", diff)
+				}
+				wantError(t, err, refused, "last attempt: refused")
+				wantError(t, err, context.DeadlineExceeded, "deadline")
+			})
 		})
-		ms := time.Millisecond
-		want := []time.Duration{0, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, time.Second, time.Second}
-		if diff := cmp.Diff(want, gaps); diff != "" {
-			t.Errorf("gaps between attempts (-want +got):\n%s", diff)
-		}
-		wantError(t, err, refused, "last attempt: refused")
-		wantError(t, err, context.DeadlineExceeded, "deadline")
-	})
+	}
 }

@@ -109,7 +109,7 @@ func (l *Listener) run() {
 			l.admit(nc)
 		case l.pause(wait):
 			l.reject(fmt.Errorf("accept: %w", err))
-			wait = min(2*wait, lastBackoff)
+			wait = min(2*wait, DefaultMaxBackoff)
 		default:
 			return
 		}

@@ -14,6 +14,9 @@ const (
 	// DefaultHandshakeTimeout bounds greeting and READY of one connection.
 	DefaultHandshakeTimeout = 10 * time.Second
 
+	// DefaultMaxBackoff is Options.MaxBackoff where that is 0.
+	DefaultMaxBackoff = time.Second
+
 	maxIdentity    = 255
 	largestMaximum = 1 << 30 // of MaxMessage: sizes in memory stay far from overflow
 )
@@ -51,6 +54,10 @@ type Options struct {
 	// READY. 0 means DefaultHandshakeTimeout.
 	HandshakeTimeout time.Duration
 
+	// MaxBackoff bounds the pause between two attempts of Dial. 0 means
+	// DefaultMaxBackoff.
+	MaxBackoff time.Duration
+
 	// OnReject tells a listening side of a connection whose handshake did not
 	// complete. It runs on that handshake's goroutine, concurrently with others.
 	OnReject func(err error)
@@ -77,6 +84,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.HandshakeTimeout == 0 {
 		o.HandshakeTimeout = DefaultHandshakeTimeout
 	}
+	if o.MaxBackoff == 0 {
+		o.MaxBackoff = DefaultMaxBackoff
+	}
 	return o, nil
 }
 
@@ -96,6 +106,9 @@ func (o Options) validate() error {
 	}
 	if o.HandshakeTimeout < 0 {
 		errs = append(errs, fmt.Errorf("handshake time-out %v: want 0 or more", o.HandshakeTimeout))
+	}
+	if o.MaxBackoff < 0 {
+		errs = append(errs, fmt.Errorf("back-off %v: want 0 or more", o.MaxBackoff))
 	}
 	if o.HighWater != 0 && (o.LowWater <= 0 || o.LowWater > o.HighWater) {
 		errs = append(errs, fmt.Errorf("water marks: low %d, high %d: want 0 < low <= high", o.LowWater, o.HighWater))

@@ -29,6 +29,7 @@ func TestOptions_Faults(t *testing.T) {
 		"message over 1GiB": {Options{Type: Dealer, MaxMessage: 1<<30 + 1}, "message limit 1073741825: want 0 to 1073741824"},
 		"negative frames":   {Options{Type: Dealer, MaxFrames: -1}, "frame limit -1"},
 		"negative time":     {Options{Type: Dealer, HandshakeTimeout: -time.Second}, "handshake time-out -1s"},
+		"negative backoff":  {Options{Type: Dealer, MaxBackoff: -1}, "back-off -1ns"},
 		"no low mark":       {Options{Type: Dealer, HighWater: 8}, "low 0, high 8: want 0 < low <= high"},
 		"low above high":    {Options{Type: Dealer, HighWater: 8, LowWater: 9}, "low 9, high 8"},
 	}

@@ -32,6 +32,7 @@ type reader struct {
 	start, end int
 	pos        int // relative to start, as are spans: the buffer moves
 	spans      []span
+	holes      int // bytes of commands between spans
 	frames     [][]byte
 	bytes      atomic.Uint64 // read from src
 	messages   atomic.Uint64
@@ -107,28 +108,34 @@ func (r *reader) checkLimits(h header, size uint64) error {
 	return nil
 }
 
-// runCommand handles the command whose body lies between from and pos. A
-// command between two frames is cut out of the buffer, so that pings can't make
-// an unfinished message grow.
+// runCommand handles the command whose body lies between from and pos. Between
+// two frames of a message it stays in the buffer, a hole that no span covers.
 func (r *reader) runCommand(from int) ([][]byte, error) {
 	message, err := r.command(r.buf[r.start+from : r.start+r.pos])
 	switch {
 	case err != nil:
 		return nil, err
-	case message != nil && len(r.spans) > 0:
-		return nil, fmt.Errorf("%w: subscription between two frames of a message", ErrProtocol)
-	case message != nil:
-		r.messages.Add(1)
-		r.frames = append(r.frames[:0], message)
-		return r.frames, nil
-	case len(r.spans) == 0:
+	case len(r.spans) > 0:
+		return nil, r.checkHole(r.pos-from, message != nil)
+	case message == nil:
 		r.release()
 		return nil, nil
 	}
-	kept := r.spans[len(r.spans)-1].to
-	r.end = r.start + kept + copy(r.buf[r.start+kept:], r.buf[r.start+r.pos:r.end])
-	r.pos = kept
-	return nil, nil
+	r.messages.Add(1)
+	r.frames = append(r.frames[:0], message)
+	return r.frames, nil
+}
+
+// checkHole bounds what commands inside an unfinished message make us hold.
+func (r *reader) checkHole(size int, subscription bool) error {
+	if subscription {
+		return fmt.Errorf("%w: subscription between two frames of a message", ErrProtocol)
+	}
+	r.holes += size + maxHeaderSize
+	if r.holes > maxCommand {
+		return fmt.Errorf("%w: commands of more than %d bytes inside a message", ErrProtocol, maxCommand)
+	}
+	return nil
 }
 
 func (r *reader) deliver() [][]byte {
@@ -145,6 +152,7 @@ func (r *reader) release() {
 	r.start += r.pos
 	r.pos = 0
 	r.spans = r.spans[:0]
+	r.holes = 0
 	if r.start == r.end {
 		r.start, r.end = 0, 0
 	}
