@@ -88,7 +88,7 @@ func DecodeRequest(b []byte, r *Request) error {
 		d.fail("%d elements, want at least %d", n, addRequired)
 	}
 	if d.err != nil && r.ID != "" {
-		return fmt.Errorf("add request %q: %w", r.ID, d.err)
+		return fmt.Errorf("add request %.64q: %w", r.ID, d.err)
 	}
 	return d.end("add request")
 }

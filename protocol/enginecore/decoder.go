@@ -201,7 +201,7 @@ func (d *decoder) field(i int, each func(key []byte)) {
 		each(key)
 	}
 	if d.err != nil {
-		d.within(fmt.Sprintf("key %q", key))
+		d.within(fmt.Sprintf("key %.64q", key))
 	}
 }
 

@@ -57,7 +57,7 @@ func (d *decoder) checkAddresses(in *Init) {
 	case len(in.Inputs) != len(in.Outputs):
 		d.fail("addresses: %d inputs, %d outputs, want as many", len(in.Inputs), len(in.Outputs))
 	case (in.CoordinatorInput == "") != (in.CoordinatorOutput == ""):
-		d.fail("addresses: coordinator input %q, output %q, want both or none", in.CoordinatorInput, in.CoordinatorOutput)
+		d.fail("addresses: coordinator input %.64q, output %.64q, want both or none", in.CoordinatorInput, in.CoordinatorOutput)
 	}
 }
 
