@@ -83,7 +83,9 @@ func TestReady_RoundTrip(t *testing.T) {
 		MaxNumBatchedTokens: 11, InstanceID: "id", SupportsLoRA: true, MaxLoRAs: 12, MambaBlockSize: Some[uint64](0), KVCacheTokens: Some[uint64](13),
 		KVCacheConcurrency: Some(1.0), WeightTransferBackend: "w", EnableSleepMode: true, SupportsDraftWeightUpdates: true,
 		AttentionBlockSize: Some[uint64](14), CoordStorePort: 15, CoordinatorInput: "i", CoordinatorOutput: "o",
-		KVEvents: &KVEventsConfig{Enabled: true, Publisher: "zmq", Endpoint: "tcp://*:1", ReplayEndpoint: "r", BufferSteps: 16, HighWater: 17, MaxQueueSize: 18, Topic: "t"},
+		KVEvents: &KVEventsConfig{
+			Enabled: true, Publisher: "zmq", Endpoint: "tcp://*:1", ReplayEndpoint: "r", BufferSteps: 16, HighWater: 17, MaxQueueSize: 18, Topic: "t",
+		},
 	}
 	got, err := DecodeReady(AppendReady(nil, &want))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

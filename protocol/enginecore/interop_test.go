@@ -166,12 +166,15 @@ func TestInterop_SmallMessages(t *testing.T) {
 	answer := Init{Inputs: []string{"tcp://a:1"}, Outputs: []string{"tcp://a:2"}, CoordinatorInput: "i", CoordinatorOutput: "o"}
 	ready := ReadyResponse{DType: "float32", KVCacheConcurrency: Some(3.0), KVEvents: &KVEventsConfig{Publisher: "zmq"}, MaxModelLen: 1 << 20}
 	for kind, messages := range map[string][][]byte{
-		"ready":   {AppendReady(nil, &ReadyResponse{}), AppendReady(nil, &ready)},
-		"hello":   {AppendHello(nil, Hello{Status: StatusHello, Headless: true}), AppendHello(nil, Hello{Status: StatusReady, ParallelConfigHash: "ab"})},
-		"init":    {AppendInit(nil, answer)},
-		"utility": {AppendUtility(nil, UtilityCall{CallID: NewCallID(1<<64 - 1), Method: "sleep", Args: msgp.Raw{0x91, 1}}), AppendUtility(nil, UtilityCall{Method: "m"})},
-		"abort":   {AppendAbort(nil, nil), AppendAbort(nil, []string{"a", "b"})},
-		"wave":    {AppendStartWave(nil, StartWave{Wave: 3}), AppendStartWave(nil, StartWave{Exclude: Some[uint64](1), ByIdentity: true})},
+		"ready": {AppendReady(nil, &ReadyResponse{}), AppendReady(nil, &ready)},
+		"hello": {AppendHello(nil, Hello{Status: StatusHello, Headless: true}), AppendHello(nil, Hello{Status: StatusReady, ParallelConfigHash: "ab"})},
+		"init":  {AppendInit(nil, answer)},
+		"utility": {
+			AppendUtility(nil, UtilityCall{CallID: NewCallID(1<<64 - 1), Method: "sleep", Args: msgp.Raw{0x91, 1}}),
+			AppendUtility(nil, UtilityCall{Method: "m"}),
+		},
+		"abort": {AppendAbort(nil, nil), AppendAbort(nil, []string{"a", "b"})},
+		"wave":  {AppendStartWave(nil, StartWave{Wave: 3}), AppendStartWave(nil, StartWave{Exclude: Some[uint64](1), ByIdentity: true})},
 	} {
 		for _, ours := range messages {
 			theirs := p.accepted(t, kind, "", ours)

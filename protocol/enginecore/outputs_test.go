@@ -27,7 +27,9 @@ func TestDecodeOutputs_VLLMStructs(t *testing.T) {
 	one := func(o Output) []RequestOutput { return []RequestOutput{{[]byte(id), o}} }
 	noEvictions := msgp.Raw{0x90}
 	for name, want := range map[string]Outputs{
-		"0.27.1-struct-outputs_finish_stop_token": {Requests: one(Output{Tokens: []uint32{2045}, Finish: FinishStop, StopReason: StopReason{Token: Some[int64](2045)}})},
+		"0.27.1-struct-outputs_finish_stop_token": {Requests: one(Output{
+			Tokens: []uint32{2045}, Finish: FinishStop, StopReason: StopReason{Token: Some[int64](2045)},
+		})},
 		"0.27.1-struct-outputs_finish_abort":      {Requests: one(Output{Finish: FinishAbort})},
 		"0.27.1-struct-outputs_finish_repetition": {Requests: one(Output{Tokens: []uint32{42}, Finish: FinishRepetition})},
 		"0.27.1-struct-outputs_first_token_prefill_stats_events": {
@@ -102,6 +104,7 @@ func TestDecodeOutputs_Tolerance(t *testing.T) {
 
 func TestDecodeOutputs_Errors(t *testing.T) {
 	output := func(rest ...byte) []byte { return append([]byte{0x92, 0, 0x91}, rest...) }
+	shapeOf33 := []byte{0x95, 0xa0, 0x90, 0xc0, 0xc0, 0x93, 0xa0, 0xdc, 0, 33}
 	for _, c := range []struct {
 		want string
 		b    []byte
@@ -117,7 +120,7 @@ func TestDecodeOutputs_Errors(t *testing.T) {
 		{"pooling_output: data: no ext value of type 3", output(0x95, 0xa0, 0x90, 0xc0, 0xc0, 0x93, 0xa0, 0x90, 0xd4, 1, 0)},
 		{"pooling_output: tensor of 1 elements, want 3", output(0x95, 0xa0, 0x90, 0xc0, 0xc0, 0x91, 0xa0)},
 		{"pooling_output: shape: dimension 0", output(0x95, 0xa0, 0x90, 0xc0, 0xc0, 0x93, 0xa0, 0x91, 0xce, 0xff, 0xff, 0xff, 0xff, 1)},
-		{"pooling_output: shape: array of 33 elements, want at most 32", output(append([]byte{0x95, 0xa0, 0x90, 0xc0, 0xc0, 0x93, 0xa0, 0xdc, 0, 33}, make([]byte, 40)...)...)},
+		{"pooling_output: shape: array of 33 elements, want at most 32", output(append(shapeOf33, make([]byte, 40)...)...)},
 		{"new_logprobs: element 0: nil, want a tensor", output(0x93, 0xa0, 0x90, 0x93, 0xc0, 0xc0, 0xc0)},
 		{"new_logprobs: logprobs of 0 elements, want at least 3", output(0x93, 0xa0, 0x90, 0x90)},
 		{`events: element 0: key "type": 256`, output(0x98, 0xa0, 0x90, 0xc0, 0xc0, 0xc0, 0xc0, 0xc0, 0x91, 0x81, 0xa4, 't', 'y', 'p', 'e', 0xcd, 1, 0)},
@@ -188,8 +191,11 @@ func TestUtilityMessages(t *testing.T) {
 	sameBytes(t, void[outputsUtility], []byte{0x93, 7, 0xc0, 0x92, 0xc0, 0xc0})
 }
 
-func TestFinishReason(t *testing.T) {
-	for reason, want := range map[FinishReason]string{FinishNone: "none", FinishStop: "stop", FinishLength: "length", FinishAbort: "abort", FinishError: "error", FinishRepetition: "repetition", 9: "unknown"} {
+func TestFinishReason_String(t *testing.T) {
+	for reason, want := range map[FinishReason]string{
+		FinishNone: "none", FinishStop: "stop", FinishLength: "length", FinishAbort: "abort", FinishError: "error",
+		FinishRepetition: "repetition", FinishRepetition + 1: "unknown",
+	} {
 		if got := reason.String(); got != want {
 			t.Errorf("FinishReason(%d) = %s, want %s", reason, got, want)
 		}
