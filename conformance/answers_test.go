@@ -120,3 +120,22 @@ func TestAnswers_ContextLength(t *testing.T) {
 		}
 	})
 }
+
+// TestAnswers_Coordinator serves a mixture of experts, over which the server itself coordinates the engines: they subscribe to it and
+// tell it their counts, and each has its part of the requests.
+func TestAnswers_Coordinator(t *testing.T) {
+	eachServer(t, func(t *testing.T, version string) {
+		srv := serve(t, setup{version: version, engines: 2, model: "model-moe", play: []string{"--time-to-first-token", "100"}})
+		for i, got := range srv.askAll(t, slices.Repeat([]question{completion(5), chat(5).streamed()}, 8)...) {
+			if err := got.complete(1, 5); err != nil {
+				t.Errorf("request %d: %v", i, err)
+			}
+		}
+		srv.disconnect(t, completion(2000).streamed())
+		for _, e := range srv.fleet(t) {
+			if e.Stats.Received == 0 {
+				t.Errorf("engine %d has received nothing", e.Index)
+			}
+		}
+	})
+}
