@@ -120,13 +120,17 @@ var table = withEnv([]Option{
 	{Flag: "prefill-time-std-dev", Env: "MOCK_PREFILL_TIME_STDDEV_MS", Group: GroupTiming, Live: true, Timing: true, Help: "standard deviation of the prefill time in ms",
 		Value: func(c *Config) Value { return number(&c.PrefillTimeStdDev, 0, maxUint) }},
 	{Flag: "time-factor-under-load", Env: "MOCK_TIME_FACTOR_UNDER_LOAD", Group: GroupTiming, Live: true, Timing: true, WithTrace: true, Help: "factor on all of these times when max-num-seqs requests run; 1 = load changes nothing",
-		Value: func(c *Config) Value { return float(&c.TimeFactorUnderLoad, 1, math.MaxFloat64, "a number of at least 1") }},
+		Value: func(c *Config) Value {
+			return float(&c.TimeFactorUnderLoad, 1, math.MaxFloat64, "a number of at least 1")
+		}},
 	{Flag: "latency-trace", Group: GroupTiming, Help: "JSONL file of recorded requests whose times are sampled instead of the settings above",
 		Value: func(c *Config) Value { return text(&c.LatencyTrace) }},
 	{Flag: "expect-config-hash", Group: GroupTiming, Help: "refuse to start unless the trace carries this config hash",
 		Value: func(c *Config) Value { return text(&c.ExpectConfigHash) }},
 	{Flag: "time-scale", Group: GroupTiming, Help: "every simulated duration is divided by this: 2 runs twice as fast",
-		Value: func(c *Config) Value { return float(&c.TimeScale, math.SmallestNonzeroFloat64, math.MaxFloat64, "a number above 0") }},
+		Value: func(c *Config) Value {
+			return float(&c.TimeScale, math.SmallestNonzeroFloat64, math.MaxFloat64, "a number above 0")
+		}},
 	{Flag: "step-granularity", Group: GroupTiming, Help: "outputs leave on a grid of this width, so that requests share messages; 0 = off",
 		Value: func(c *Config) Value { return span(&c.StepGranularity) }},
 

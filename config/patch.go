@@ -47,3 +47,23 @@ func (p Patch) Timing() string {
 	}
 	return ""
 }
+
+// Difference returns the patch that makes each of the given configurations equal to want: it has the keys in which any of
+// them differs.
+func Difference(want Live, given ...Live) Patch {
+	target := Config{Live: want}
+	var p Patch
+	for _, o := range Options() {
+		if !o.Live {
+			continue
+		}
+		value := o.Value(&target)
+		for _, l := range given {
+			if c := (Config{Live: l}); o.Value(&c).String() != value.String() {
+				p = append(p, Setting{Key: o.Key(), Raw: value.JSON()})
+				break
+			}
+		}
+	}
+	return p
+}

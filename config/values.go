@@ -24,6 +24,8 @@ type Value interface {
 	Set(text string) error
 	// SetJSON takes a JSON value other than null, already known to be well-formed. Its error is one of shape.
 	SetJSON(raw []byte) error
+	// JSON is the present value as SetJSON would take it.
+	JSON() string
 	// Check says what is allowed where the present value is not.
 	Check() error
 }
@@ -37,6 +39,7 @@ func number(p *uint64, min, max uint64) Value { return numberValue{p, min, max} 
 
 func (v numberValue) String() string { return strconv.FormatUint(*v.p, 10) }
 func (v numberValue) Type() string   { return "uint" }
+func (v numberValue) JSON() string   { return v.String() }
 
 func (v numberValue) Set(text string) error {
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -75,6 +78,7 @@ func float(p *float64, min, max float64, want string) Value { return floatValue{
 
 func (v floatValue) String() string { return strconv.FormatFloat(*v.p, 'g', -1, 64) }
 func (v floatValue) Type() string   { return "float" }
+func (v floatValue) JSON() string   { return v.String() }
 
 func (v floatValue) Set(text string) error {
 	f, err := strconv.ParseFloat(text, 64)
@@ -106,6 +110,7 @@ func span(p *time.Duration) Value { return spanValue{p} }
 
 func (v spanValue) String() string           { return v.p.String() }
 func (v spanValue) Type() string             { return "duration" }
+func (v spanValue) JSON() string             { return strconv.Quote(v.String()) }
 func (v spanValue) SetJSON(raw []byte) error { return setJSONText(v, raw) }
 
 func (v spanValue) Set(text string) error {
@@ -145,6 +150,7 @@ func address(p *string) Value { return parsed(p, handshakeAddress) }
 
 func (v textValue) String() string           { return *v.p }
 func (v textValue) Type() string             { return v.kind }
+func (v textValue) JSON() string             { return strconv.Quote(*v.p) }
 func (v textValue) Set(text string) error    { *v.p = text; return nil }
 func (v textValue) SetJSON(raw []byte) error { return setJSONText(v, raw) }
 func (v textValue) Check() error             { return v.check(*v.p) }
@@ -155,6 +161,7 @@ func toggle(p *bool) Value { return toggleValue{p} }
 
 func (v toggleValue) String() string { return strconv.FormatBool(*v.p) }
 func (v toggleValue) Type() string   { return "bool" }
+func (v toggleValue) JSON() string   { return v.String() }
 func (v toggleValue) Check() error   { return nil }
 
 // Set takes 1 and 0 too, as the container's environment writes switches.
@@ -187,11 +194,20 @@ func words(p *[]string, allowed ...string) Value { return wordsValue{p, allowed}
 func (v wordsValue) String() string { return strings.Join(*v.p, ",") }
 func (v wordsValue) Type() string   { return "list" }
 
+// JSON needs no escapes, as only words of the list get this far.
+func (v wordsValue) JSON() string { return `["` + strings.Join(*v.p, `","`) + `"]` }
+
 func (v wordsValue) Set(text string) error {
 	*v.p = nil
 	if text != "" {
 		*v.p = strings.Split(text, ",")
 	}
+	return nil
+}
+
+// Append adds words to those there are, for a flag that is given again.
+func (v wordsValue) Append(text string) error {
+	*v.p = append(*v.p, strings.Split(text, ",")...)
 	return nil
 }
 

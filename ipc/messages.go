@@ -16,7 +16,7 @@ type Start struct {
 	Index      int           `json:"index"`
 	Generation uint64        `json:"generation"` // of the configuration
 	LogFilter  string        `json:"log_filter"`
-	LogJSON    bool          `json:"log_json"`
+	LogFormat  int           `json:"log_format"` // a logs.Format
 	// Addresses are where the worker before this one was connected, nil for the first: a frontend that has closed its
 	// handshake may take the new one there.
 	Addresses *Addresses `json:"addresses,omitempty"`

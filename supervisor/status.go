@@ -67,7 +67,9 @@ type GoneError struct {
 	Reason      string
 }
 
-func (e *GoneError) Error() string { return fmt.Sprintf("%s is gone: %s", name(e.Index, e.Rank), e.Reason) }
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("%s is gone: %s", name(e.Index, e.Rank), e.Reason)
+}
 
 // SilentError says that an engine lives but did not answer in time.
 type SilentError struct {

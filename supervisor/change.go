@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"vllm-vcr/config"
+	"vllm-vcr/ipc"
+)
+
+// Patch changes every engine or none, and returns engine 0's configuration afterwards.
+func (f *Fleet) Patch(ctx context.Context, p config.Patch) (config.Live, error) {
+	return f.patch(ctx, f.members, func() config.Patch { return p })
+}
+
+// PatchEngine changes one engine. index must be below Len.
+func (f *Fleet) PatchEngine(ctx context.Context, index int, p config.Patch) (config.Live, error) {
+	return f.patch(ctx, f.members[index:index+1], func() config.Patch { return p })
+}
+
+// ResetConfig gives every engine the configuration it was launched with, all or none.
+func (f *Fleet) ResetConfig(ctx context.Context) (config.Live, error) {
+	return f.patch(ctx, f.members, func() config.Patch {
+		var current []config.Live
+		f.read(func() {
+			for _, m := range f.members {
+				current = append(current, m.live)
+			}
+		})
+		return config.Difference(f.cfg.Live, current...)
+	})
+}
+
+func (f *Fleet) patch(ctx context.Context, members []*member, patch func() config.Patch) (config.Live, error) {
+	answers, err := f.changeAll(ctx, members, func() ipc.Call { return ipc.Call{Patch: patch()} })
+	if err != nil {
+		return config.Live{}, err
+	}
+	return liveOf(answers[0])
+}
+
+// ResetStats sets the counters of every engine back, or of none.
+func (f *Fleet) ResetStats(ctx context.Context) error {
+	_, err := f.changeAll(ctx, f.members, func() ipc.Call { return ipc.Call{ResetStats: true} })
+	return err
+}
+
+// changeAll makes a change in two rounds. In the first every worker checks and keeps it; if one refuses, is gone or says
+// nothing, all forget it and nothing has changed. The second is never given up once it was entered. Changes are made
+// one after the other; call is made under their lock.
+func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() ipc.Call) ([]ipc.Answer, error) {
+	select {
+	case f.changes <- struct{}{}:
+		defer func() { <-f.changes }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("another change is under way: %w", ctx.Err())
+	}
+	f.change++
+	c := call()
+	c.Op, c.Change = ipc.OpPrepare, f.change
+	_, errs := f.fanOut(ctx, members, c)
+	if err := first(errs); err != nil {
+		f.send(abortEvent{members, c.Change})
+		return nil, err
+	}
+	if !f.send(commitEvent{members, c}) {
+		return nil, errStopped
+	}
+	answers, errs := f.fanOut(ctx, members, ipc.Call{Op: ipc.OpConfig})
+	return answers, applied(members, errs)
+}
+
+// applied words what came of a second round in which an engine died or fell silent. The others have the change, and a
+// silent one will have it before it does anything else.
+func applied(members []*member, errs []error) error {
+	err := first(errs)
+	if err == nil {
+		return nil
+	}
+	var done []string
+	for i, m := range members {
+		if errs[i] == nil {
+			done = append(done, name(m.index, m.rank))
+		}
+	}
+	report := "the change is in force; no engine has confirmed it"
+	if len(done) > 0 {
+		report = "the change is in force; confirmed by " + strings.Join(done, ", ")
+	}
+	var gone *GoneError
+	var silent *SilentError
+	switch {
+	case errors.As(err, &gone):
+		return &GoneError{gone.Index, gone.Rank, gone.Reason + "; " + report}
+	case errors.As(err, &silent):
+		return &SilentError{silent.Index, silent.Rank, silent.Reason + "; " + report}
+	}
+	return fmt.Errorf("%w; %s", err, report)
+}
+
+// abortEvent has those who were sent a change forget it.
+type abortEvent struct {
+	members []*member
+	change  uint64
+}
+
+func (e abortEvent) apply(f *Fleet) {
+	for _, m := range e.members {
+		if m.prepared == e.change {
+			m.prepared = 0
+			f.tell(m, ipc.Call{Op: ipc.OpAbort, Change: e.change})
+		}
+	}
+}
+
+// commitEvent puts a change in force: for the processes there are, at once and without an answer, since a worker may owe
+// another one; and for those that come later.
+type commitEvent struct {
+	members []*member
+	call    ipc.Call
+}
+
+func (e commitEvent) apply(f *Fleet) {
+	for _, m := range e.members {
+		m.prepared = 0
+		m.generation = e.call.Change
+		if live, err := e.call.Patch.Apply(m.live); err == nil { // every worker has checked it
+			m.live = live
+		}
+		f.tell(m, ipc.Call{Op: ipc.OpCommit, Change: e.call.Change})
+		if m.process == nil && e.call.ResetStats {
+			m.page.Reset()
+		}
+	}
+}

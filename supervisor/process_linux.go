@@ -1,0 +1,131 @@
+package supervisor
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is one worker process and our end of the socket to it.
+type process struct {
+	cmd *exec.Cmd
+	// conn must stay referenced: where the garbage collector closes it, the worker leaves.
+	conn net.Conn
+}
+
+// leaveGrace is how long a worker may take to leave after its socket was closed.
+const leaveGrace = 2 * time.Second
+
+// command returns what a worker is started with: this very program, even where its file was replaced or removed since.
+func command() *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{"vllm-vcr", "worker"}
+	return cmd
+}
+
+// spawner starts processes, all from one operating system thread that never ends: the parent-death signal of a child
+// follows the thread that forked it, not the process.
+type spawner struct {
+	requests chan spawnRequest
+	done     chan struct{} // closed when the thread has ended
+}
+
+type spawnRequest struct {
+	cmd  *exec.Cmd
+	page *os.File
+	made chan<- spawned
+}
+
+type spawned struct {
+	process *process
+	err     error
+}
+
+func newSpawner() *spawner {
+	s := &spawner{requests: make(chan spawnRequest), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+// run ends with stop, when no child is left that could be hurt by the end of its thread.
+func (s *spawner) run() {
+	defer close(s.done)
+	runtime.LockOSThread()
+	for r := range s.requests {
+		p, err := start(r.cmd, r.page)
+		r.made <- spawned{p, err}
+	}
+}
+
+func (s *spawner) start(cmd *exec.Cmd, page *os.File) (*process, error) {
+	made := make(chan spawned, 1)
+	s.requests <- spawnRequest{cmd, page, made}
+	got := <-made
+	return got.process, got.err
+}
+
+func (s *spawner) stop() {
+	close(s.requests)
+	<-s.done
+}
+
+// start gives the child its socket as descriptor 3 and its page as 4. It gets a process group of its own, so that a
+// terminal's Ctrl-C reaches the supervisor alone.
+func start(cmd *exec.Cmd, page *os.File) (*process, error) {
+	conn, childEnd, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{childEnd, page}
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	err = cmd.Start()
+	_ = childEnd.Close() // ours would keep the socket open after the child's death
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	return &process{cmd: cmd, conn: conn}, nil
+}
+
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socket pair: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "worker"), os.NewFile(uintptr(fds[1]), "supervisor")
+	conn, err := net.FileConn(ours)
+	_ = ours.Close() // FileConn made a duplicate
+	if err != nil {
+		_ = theirs.Close()
+		return nil, nil, fmt.Errorf("socket pair: %w", err)
+	}
+	return conn, theirs, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// kill goes by the handle of a child that was not waited for yet, never by a number that may be somebody else's.
+func (p *process) kill() { _ = p.cmd.Process.Kill() } // the only error is that it has ended
+
+// wait closes the socket, gives the worker time to leave by itself and returns how it ended. It is called once.
+func (p *process) wait() string {
+	_ = p.conn.Close()
+	impatient := time.AfterFunc(leaveGrace, p.kill)
+	defer impatient.Stop()
+	_ = p.cmd.Wait() // the state says it all
+	return ending(p.cmd.ProcessState)
+}
+
+func ending(s *os.ProcessState) string {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return fmt.Sprintf("its process was ended by signal %d (%v)", int(w.Signal()), w.Signal())
+	}
+	return fmt.Sprintf("its process exited with code %d", s.ExitCode())
+}

@@ -1,0 +1,277 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"vllm-vcr/ipc"
+	"vllm-vcr/logs"
+	"vllm-vcr/protocol/zmtp"
+	"vllm-vcr/worker/engine"
+)
+
+// How a worker came to be connected, as /engines tells.
+const (
+	joinedByHandshake = "handshake"
+	joinedByAddresses = "predecessor's addresses"
+)
+
+// connectedInput gives the loop the sockets of a session that is complete.
+type connectedInput struct {
+	outs  []*zmtp.Conn
+	coord *zmtp.Conn
+}
+
+func (in connectedInput) apply(l *loop, _ engine.Time) { l.outputs.connect(in.outs, in.coord) }
+
+// foundInput gives the loop a client's sockets after they were lost.
+type foundInput struct {
+	client int
+	out    *zmtp.Conn
+}
+
+func (in foundInput) apply(l *loop, _ engine.Time) { l.outputs.clients[in.client].conn = in.out }
+
+// lostInput tells the loop that a client is gone: its requests are aborted.
+type lostInput struct{ client int }
+
+func (in lostInput) apply(l *loop, now engine.Time) {
+	if in.client < len(l.outputs.clients) {
+		l.outputs.clients[in.client].conn = nil
+	}
+	l.engine.AbortClient(now, uint32(in.client))
+}
+
+// coordinatorLostInput tells the loop to send the coordinator nothing more.
+type coordinatorLostInput struct{}
+
+func (coordinatorLostInput) apply(l *loop, _ engine.Time) { l.outputs.coord = nil }
+
+// lowWaterInput tells the loop that a client has read enough to be handed more.
+type lowWaterInput struct{ client int }
+
+func (in lowWaterInput) apply(l *loop, _ engine.Time) { l.engine.Release(uint32(in.client)) }
+
+// frontend is the actor that joins a frontend and keeps the engine connected to it. When a connection is lost it redials
+// the same addresses and says HELLO at the handshake at the same time; whichever answers first wins.
+type frontend struct {
+	loop      *loop
+	dialer    dialer
+	address   string // of the handshake
+	report    func(ipc.State)
+	log       *logs.Logger
+	sessionC  chan *session // complete sessions, from the goroutine that says HELLO
+	foundC    chan *link    // links that answered again
+	lostC     chan *link    // links of which a socket ended
+	session   *session
+	greeting  context.CancelFunc // ends the goroutine that says HELLO; nil = there is none
+	redialing map[int]context.CancelFunc
+	stopping  time.Duration // what closing may take when run ends
+}
+
+func newFrontend(l *loop, d dialer, address string, report func(ipc.State), log *logs.Logger) *frontend {
+	return &frontend{
+		loop: l, dialer: d, address: address, report: report, log: log,
+		sessionC:  make(chan *session),
+		foundC:    make(chan *link),
+		lostC:     make(chan *link),
+		session:   &session{},
+		redialing: map[int]context.CancelFunc{},
+		stopping:  linger,
+	}
+}
+
+// run joins and stays joined until ctx ends; then it flushes what the sockets still have. With the addresses of a
+// predecessor it tries those as well as the handshake.
+func (f *frontend) run(ctx context.Context, predecessor *ipc.Addresses) error {
+	work, stop := context.WithCancel(ctx)
+	defer f.close(stop)
+	if predecessor != nil {
+		f.session = &session{addresses: *predecessor, links: make([]*link, len(predecessor.Inputs))}
+		f.loop.send(work, connectedInput{outs: f.session.outputs()})
+		for i := range f.session.links {
+			f.redial(work, i)
+		}
+	}
+	f.greet(work)
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case s := <-f.sessionC:
+			f.joined(work, s)
+		case k := <-f.foundC:
+			f.found(work, k)
+		case k := <-f.lostC:
+			f.lost(work, k)
+		}
+	}
+}
+
+// joined replaces whatever there was by a session from a handshake.
+func (f *frontend) joined(ctx context.Context, s *session) {
+	f.greeting = nil
+	f.stopRedialing()
+	for i, k := range f.session.links {
+		if k != nil {
+			f.drop(ctx, i)
+		}
+	}
+	f.session.close(expired())
+	f.session = s
+	f.loop.send(ctx, connectedInput{outs: s.outputs(), coord: s.coordOut})
+	for _, k := range s.links {
+		f.watch(ctx, k)
+	}
+	f.watchCoordinator(ctx, s)
+	f.ready(joinedByHandshake)
+}
+
+func (f *frontend) ready(how string) {
+	f.log.Info().Str("joined", how).Strs("inputs", f.session.addresses.Inputs).Msg("engine connected")
+	f.report(ipc.State{State: ipc.StateReady, Addresses: &f.session.addresses, Joined: how})
+}
+
+// lost gives up a link whose socket ended and looks for its peer.
+func (f *frontend) lost(ctx context.Context, k *link) {
+	if f.session.links[k.client] != k {
+		return // a link of a session before this one
+	}
+	f.log.Warn().Int("client", k.client).Err(errors.Join(k.in.Err(), k.out.Err())).Msg("frontend lost")
+	f.drop(ctx, k.client)
+	f.report(ipc.State{State: ipc.StateReconnecting})
+	f.redial(ctx, k.client)
+	f.greet(ctx)
+}
+
+// drop closes a link and has the loop forget it, after everything that came over it.
+func (f *frontend) drop(ctx context.Context, client int) {
+	f.session.links[client].close(expired())
+	f.session.links[client] = nil
+	f.loop.send(ctx, lostInput{client})
+}
+
+// found takes a link that answered again; with the last of them the engine is whole.
+func (f *frontend) found(ctx context.Context, k *link) {
+	delete(f.redialing, k.client)
+	f.session.links[k.client] = k
+	f.loop.send(ctx, foundInput{k.client, k.out})
+	f.watch(ctx, k)
+	if !f.session.complete() {
+		return
+	}
+	if f.greeting != nil {
+		f.greeting()
+		f.greeting = nil
+	}
+	f.ready(joinedByAddresses)
+}
+
+// watch reads a link's input and waits for the end of its output. Who sees one of them end tells run, once.
+func (f *frontend) watch(ctx context.Context, k *link) {
+	gone := make(chan struct{}, 2) // one from each socket
+	k.left.Go(func() {
+		r := reader{loop: f.loop, clients: len(f.session.links)}
+		_ = r.run(ctx, k.in) // the connection keeps the reason
+		gone <- struct{}{}
+	})
+	go func() {
+		select {
+		case <-gone:
+		case <-k.out.Done():
+		}
+		select {
+		case f.lostC <- k:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// watchCoordinator reads what a coordinator sends, which independent engines have no use for, until it ends.
+func (f *frontend) watchCoordinator(ctx context.Context, s *session) {
+	if s.coordIn == nil {
+		return
+	}
+	go func() {
+		for {
+			if _, err := s.coordIn.Recv(); err != nil {
+				f.loop.send(ctx, coordinatorLostInput{})
+				return
+			}
+		}
+	}()
+}
+
+// greet says HELLO until somebody answers, in a goroutine that ends with ctx or when its session is taken.
+func (f *frontend) greet(ctx context.Context) {
+	if f.greeting != nil {
+		return
+	}
+	ctx, f.greeting = context.WithCancel(ctx)
+	go func() {
+		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+			s, err := f.dialer.handshake(ctx, f.address)
+			if err == nil {
+				f.offer(ctx, s)
+				return
+			}
+			if ctx.Err() == nil {
+				f.log.Warn().Err(err).Msg("frontend not joined")
+			}
+			wait(ctx, pause)
+		}
+	}()
+}
+
+func (f *frontend) offer(ctx context.Context, s *session) {
+	select {
+	case f.sessionC <- s:
+	case <-ctx.Done():
+		s.close(expired())
+	}
+}
+
+// redial connects a lost link's addresses again, in a goroutine that ends with ctx or when the link is taken.
+func (f *frontend) redial(ctx context.Context, client int) {
+	ctx, f.redialing[client] = context.WithCancel(ctx)
+	s := f.session
+	go func() {
+		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
+			k, err := f.dialer.link(ctx, s, client)
+			if err == nil {
+				select {
+				case f.foundC <- k:
+				case <-ctx.Done():
+					k.close(expired())
+				}
+				return
+			}
+			wait(ctx, pause)
+		}
+	}()
+}
+
+func (f *frontend) stopRedialing() {
+	for client, cancel := range f.redialing {
+		cancel()
+		delete(f.redialing, client)
+	}
+}
+
+// close ends every goroutine of f and flushes the sockets.
+func (f *frontend) close(stop context.CancelFunc) {
+	stop()
+	ctx, cancel := context.WithTimeout(context.Background(), f.stopping)
+	defer cancel()
+	f.session.close(ctx)
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

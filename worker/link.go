@@ -1,0 +1,145 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"vllm-vcr/ipc"
+	"vllm-vcr/logs"
+)
+
+// errOrphaned says that the supervisor is gone: its end of the socket was closed.
+var errOrphaned = errors.New("the supervisor is gone")
+
+// maxPending is how many frames may wait for the supervisor to read them: answers are few, since it asks one thing at
+// a time, and states change seldom. A supervisor that lets more pile up is given up.
+const maxPending = 256
+
+// supervisorLink is the worker's end of the socket to its supervisor. Writing never blocks the caller.
+type supervisorLink struct {
+	conn    net.Conn
+	pending chan []byte
+	done    chan struct{} // closed by stop
+	once    sync.Once
+	log     *logs.Logger
+}
+
+func newSupervisorLink(conn net.Conn, log *logs.Logger) *supervisorLink {
+	return &supervisorLink{conn: conn, pending: make(chan []byte, maxPending), done: make(chan struct{}), log: log}
+}
+
+// readStart reads the first frame, which says everything a worker has to know.
+func readStart(conn net.Conn) (ipc.Start, error) {
+	var start ipc.Start
+	f, _, err := ipc.ReadFrame(conn, nil)
+	if err != nil {
+		return start, fmt.Errorf("start: %w", err)
+	}
+	if f.Kind != ipc.KindStart {
+		return start, fmt.Errorf("start: frame kind %d, want %d", f.Kind, ipc.KindStart)
+	}
+	if err := f.Decode(&start); err != nil {
+		return start, err
+	}
+	return start, start.Check()
+}
+
+// read hands the supervisor's calls to the loop until the socket ends, and then returns errOrphaned. Calls that don't
+// concern the engine are answered here.
+func (s *supervisorLink) read(ctx context.Context, l *loop, root *logs.Root) error {
+	var buf []byte
+	for {
+		var f ipc.Frame
+		var err error
+		if f, buf, err = ipc.ReadFrame(s.conn, buf); err != nil {
+			return s.ended(err)
+		}
+		var call ipc.Call
+		if f.Kind != ipc.KindCall {
+			s.log.Warn().Uint8("kind", uint8(f.Kind)).Msg("frame dropped: not a call")
+			continue
+		}
+		if err := f.Decode(&call); err != nil {
+			s.log.Warn().Err(err).Msg("frame dropped")
+			continue
+		}
+		if in := s.input(f.Call, call, root); in != nil && !l.send(ctx, in) {
+			return nil
+		}
+	}
+}
+
+func (s *supervisorLink) ended(err error) error {
+	select {
+	case <-s.done:
+		return nil
+	default:
+		return fmt.Errorf("%w: %w", errOrphaned, err)
+	}
+}
+
+// input is what a call means to the loop, nil where it is done already.
+func (s *supervisorLink) input(number uint64, call ipc.Call, root *logs.Root) input {
+	switch call.Op {
+	case ipc.OpLog:
+		s.answer(number, ipc.Answer{Refused: setFilter(root, call.Filter)})
+		return nil
+	case ipc.OpDrain:
+		return drainInput{seconds(call.Timeout)}
+	default:
+		return callInput{number: number, call: call, answer: s.answer}
+	}
+}
+
+// setFilter returns why a filter was refused, or "".
+func setFilter(root *logs.Root, text string) string {
+	f, err := logs.ParseFilter(text)
+	if err != nil {
+		return err.Error()
+	}
+	root.SetFilter(f)
+	return ""
+}
+
+// write sends what is pending until stop, and what is left then.
+func (s *supervisorLink) write() error {
+	for {
+		select {
+		case frame := <-s.pending:
+			if _, err := s.conn.Write(frame); err != nil {
+				return s.ended(err)
+			}
+		case <-s.done:
+			return nil
+		}
+	}
+}
+
+// stop ends read and write.
+func (s *supervisorLink) stop() {
+	s.once.Do(func() {
+		close(s.done)
+		_ = s.conn.Close() // nothing is left to be said
+	})
+}
+
+func (s *supervisorLink) answer(number uint64, a ipc.Answer) { s.enqueue(ipc.KindAnswer, number, a) }
+
+func (s *supervisorLink) report(state ipc.State) { s.enqueue(ipc.KindState, 0, state) }
+
+func (s *supervisorLink) enqueue(kind ipc.Kind, number uint64, body any) {
+	frame, err := ipc.Append(nil, kind, number, body)
+	if err != nil {
+		s.log.Error().Err(err).Msg("frame not sent")
+		return
+	}
+	select {
+	case s.pending <- frame:
+	default:
+		s.log.Error().Int("pending", maxPending).Msg("the supervisor does not read: leaving")
+		s.stop()
+	}
+}

@@ -1,0 +1,197 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"vllm-vcr/config"
+	"vllm-vcr/ipc"
+	"vllm-vcr/logs"
+	"vllm-vcr/protocol/enginecore"
+	"vllm-vcr/worker/engine"
+)
+
+// What one turn of the loop takes from its queue at most, before it makes a step. The queue holds as much: a reader
+// that finds it full waits, and with it the frontend's socket.
+const (
+	maxInputs    = 1024
+	maxInputTime = time.Millisecond
+)
+
+// input is one thing that reached the engine. All inputs, whoever sent them, go through one queue in order and are
+// applied between two steps.
+type input interface {
+	apply(l *loop, now engine.Time)
+}
+
+// loop is the actor that owns an engine: nothing else touches what hangs below it, except for inputs, which anyone may
+// send while the loop runs.
+type loop struct {
+	inputs chan input
+	ended  chan struct{} // closed when the loop has ended and takes no more inputs
+
+	clock   Clock
+	alarm   *alarm
+	engine  *engine.Engine
+	page    *ipc.Page
+	outputs *outputs
+	report  func(ipc.State)
+
+	live     config.Live
+	prepared *prepared
+	traced   bool // a latency trace is in use
+
+	utilities utilities
+	drain     drain
+	heldSince engine.Time // 0 = nothing is held
+	log       *logs.Logger
+	// logDropped counts the log lines of this process that nobody took.
+	logDropped func() uint64
+}
+
+// drain is a shutdown in progress.
+type drain struct {
+	active   bool
+	deadline engine.Time
+}
+
+// PanicError is what a loop ends with when it panicked: a broken invariant of ours.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("panic in the engine: %v\n%s", e.Value, e.Stack)
+}
+
+// send hands in to the loop and waits for room in its queue. It reports false where the loop or ctx has ended.
+func (l *loop) send(ctx context.Context, in input) bool {
+	select {
+	case l.inputs <- in:
+		return true
+	case <-l.ended:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// run turns the loop until a drain is complete, or ctx ends: then what is left is aborted. After a panic it tells every
+// client that the engine is dead.
+func (l *loop) run(ctx context.Context) (err error) {
+	defer close(l.ended)
+	defer func() {
+		if p := recover(); p != nil {
+			l.outputs.broadcast([]byte(enginecore.EngineCoreDead))
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	var alarm <-chan struct{}
+	for {
+		var first input
+		select {
+		case <-ctx.Done():
+			l.abortAll(l.clock.Now())
+			return context.Cause(ctx)
+		case first = <-l.inputs:
+		case <-alarm:
+		}
+		now := l.clock.Now()
+		next := l.turn(now, first)
+		if l.drained(now) {
+			l.abortAll(now)
+			return nil
+		}
+		alarm = l.alarm.at(now, next)
+	}
+}
+
+// turn applies what is queued, makes one step and sends what came of it. It returns when the next turn is due.
+func (l *loop) turn(now engine.Time, first input) engine.Time {
+	l.applyQueued(now, first)
+	next := l.engine.Step(now)
+	l.utilities.answerWaiting(l, now)
+	l.publish(now)
+	next = min(next, l.outputs.flush(now, l.load()))
+	if l.drain.active {
+		next = min(next, l.drain.deadline)
+	}
+	return next
+}
+
+func (l *loop) applyQueued(now engine.Time, first input) {
+	if first == nil {
+		return
+	}
+	first.apply(l, now)
+	for n := 1; n < maxInputs; n++ {
+		select {
+		case in := <-l.inputs:
+			in.apply(l, now)
+		default:
+			return
+		}
+		if n%64 == 0 && l.clock.Now()-now > maxInputTime {
+			return
+		}
+	}
+}
+
+// publish stores the counters where they outlive this process. It comes before any output of the turn is sent, so that
+// who has seen the end of a reply sees it counted.
+func (l *loop) publish(now engine.Time) {
+	c := l.engine.Counts()
+	l.page.Received.Store(c.Received)
+	l.page.Completed.Store(c.Completed)
+	l.page.Failed.Store(c.Failed)
+	l.page.Aborted.Store(c.Aborted)
+	l.page.Merged.Store(c.Merged)
+	l.page.Running.Store(l.engine.Running())
+	l.page.Waiting.Store(l.engine.Waiting())
+	l.page.LogDropped.Store(l.logDropped())
+	l.measureHeld(now)
+}
+
+func (l *loop) measureHeld(now engine.Time) {
+	holding := l.engine.Holding()
+	switch {
+	case l.heldSince > 0:
+		l.page.HeldNanos.Add(uint64(now - l.heldSince))
+		l.page.HeldBytes.Store(l.outputs.queued())
+		l.heldSince = 0
+	case !holding:
+		return
+	}
+	if holding {
+		l.heldSince = now
+	}
+}
+
+func (l *loop) load() load { return load{running: l.engine.Running(), waiting: l.engine.Waiting()} }
+
+// drained says that a shutdown has nothing left to wait for.
+func (l *loop) drained(now engine.Time) bool {
+	return l.drain.active && (l.engine.Idle() || now >= l.drain.deadline)
+}
+
+func (l *loop) abortAll(now engine.Time) {
+	l.engine.AbortAll(now)
+	l.publish(now)
+	l.outputs.flush(now+statsInterval, l.load())
+}
+
+// drainInput starts a shutdown: new requests are refused, those there are have until the time-out.
+type drainInput struct{ timeout time.Duration }
+
+func (in drainInput) apply(l *loop, now engine.Time) {
+	if l.drain.active {
+		return
+	}
+	l.drain = drain{active: true, deadline: now + in.timeout}
+	l.engine.Drain()
+	l.report(ipc.State{State: ipc.StateDraining})
+	l.log.Info().Uint64("unfinished", l.engine.Running()+l.engine.Waiting()).Dur("timeout", in.timeout).Msg("shutting down")
+}

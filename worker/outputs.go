@@ -1,0 +1,232 @@
+package worker
+
+import (
+	"time"
+
+	"vllm-vcr/logs"
+	"vllm-vcr/protocol/enginecore"
+	"vllm-vcr/protocol/zmtp"
+	"vllm-vcr/worker/engine"
+)
+
+// A client that has more than fullBytes of encoded output waiting is held, until less than lowBytes wait.
+const (
+	fullBytes = 8 << 20
+	lowBytes  = 4 << 20
+)
+
+// outputs is the engine's sink: it encodes what the engine emits, gathers it by client and sends one message a client
+// and turn. It never waits for a reader.
+type outputs struct {
+	version enginecore.Version
+	rank    uint32
+	clients []*outlet
+	coord   *zmtp.Conn // nil = no coordinator
+	coordin statsFeed
+	counted statsFeed
+	steps   uint64
+	verbose bool // log_requests
+	log     *logs.Logger
+
+	// Scratch of one output, so that none is made for each.
+	out     enginecore.Output
+	events  [2]enginecore.Event
+	prefill enginecore.PrefillStats
+}
+
+// outlet is one API server of the frontend: the socket to it, and what this turn has for it.
+type outlet struct {
+	conn   *zmtp.Conn       // nil while it is lost
+	chunks enginecore.Batch // what the step handed over
+	ends   enginecore.Batch // requests that ended with no tokens; they leave first, without stats
+}
+
+// load is what schedulers and frontends are told of an engine.
+type load struct{ running, waiting uint64 }
+
+// connect replaces the sockets of all clients, and of the coordinator.
+func (o *outputs) connect(conns []*zmtp.Conn, coordinator *zmtp.Conn) {
+	o.clients = make([]*outlet, len(conns))
+	for i, conn := range conns {
+		o.clients[i] = &outlet{conn: conn}
+		o.clients[i].reset(o)
+	}
+	o.coord = coordinator
+	o.counted, o.coordin = statsFeed{}, statsFeed{}
+}
+
+// outlet returns the client's, or nil where there is none to send to.
+func (o *outputs) outlet(client uint32) *outlet {
+	if int(client) >= len(o.clients) || o.clients[client].conn == nil {
+		return nil
+	}
+	return o.clients[client]
+}
+
+func (t *outlet) reset(o *outputs) {
+	t.chunks.Reset(o.version, o.rank)
+	t.ends.Reset(o.version, o.rank)
+}
+
+// Full implements engine.Sink. A client that is lost takes everything.
+func (o *outputs) Full(client uint32) bool {
+	t := o.outlet(client)
+	return t != nil && t.conn.Queued()+int64(t.chunks.Size()) >= fullBytes
+}
+
+// Chunk implements engine.Sink.
+func (o *outputs) Chunk(r *engine.Request, tokens []uint32, finish engine.Finish, first bool) {
+	if finish != engine.NotFinished {
+		o.logFinished(r, finish)
+	}
+	t := o.outlet(r.Client)
+	if t == nil {
+		return
+	}
+	if !first && finish == engine.NotFinished {
+		t.chunks.Token(r.Wire, tokens)
+		return
+	}
+	o.out = enginecore.Output{Tokens: tokens, Finish: finishReason(finish)}
+	if first {
+		o.events[0] = enginecore.Event{Type: enginecore.EventQueued, Time: r.Arrived.Seconds()}
+		o.events[1] = enginecore.Event{Type: enginecore.EventScheduled, Time: r.Admitted.Seconds()}
+		o.prefill = enginecore.PrefillStats{Prompt: r.PromptTokens, Computed: r.PromptTokens, CacheCreation: r.PromptTokens}
+		o.out.Events, o.out.Prefill = o.events[:], &o.prefill
+	}
+	t.chunks.Add(r.Wire, &o.out)
+	if finish != engine.NotFinished {
+		t.chunks.Finished(r.Wire)
+	}
+}
+
+// End implements engine.Sink.
+func (o *outputs) End(r *engine.Request, finish engine.Finish, cause engine.Cause) {
+	o.logEnd(r, finish, cause)
+	t := o.outlet(r.Client)
+	if t == nil {
+		return
+	}
+	o.out = enginecore.Output{Finish: finishReason(finish)}
+	if cause == engine.PausedByClient {
+		o.out.Error = &enginecore.RequestError{Code: "engine_paused", Message: "generation is paused", Retryable: true}
+	}
+	t.ends.Add(r.Wire, &o.out)
+	t.ends.Finished(r.Wire)
+}
+
+// flush sends what was gathered. Scheduler stats go to client 0 only: with its chunks, or alone where the load has
+// changed and none leave. It returns when it wants to be called again for the sake of those.
+func (o *outputs) flush(now engine.Time, l load) engine.Time {
+	stepped := false
+	for _, t := range o.clients {
+		if t.ends.Len() > 0 && t.conn != nil {
+			o.send(t.conn, t.ends.Finish(nil, now.Seconds()))
+		}
+		stepped = stepped || t.chunks.Len() > 0
+	}
+	if stepped {
+		o.steps++
+	}
+	next := o.flushChunks(now, l)
+	return min(next, o.flushCoordinator(now, l))
+}
+
+func (o *outputs) flushChunks(now engine.Time, l load) engine.Time {
+	next := engine.Never
+	for i, t := range o.clients {
+		var stats *enginecore.SchedulerStats
+		if i == 0 && t.conn != nil {
+			if next = o.counted.due(now, l, t.chunks.Len() > 0); next <= now {
+				stats, next = o.stats(l), engine.Never
+			}
+		}
+		if t.conn != nil && (t.chunks.Len() > 0 || stats != nil) {
+			o.send(t.conn, t.chunks.Finish(stats, now.Seconds()))
+		}
+		t.reset(o)
+	}
+	return next
+}
+
+func (o *outputs) flushCoordinator(now engine.Time, l load) engine.Time {
+	if o.coord == nil {
+		return engine.Never
+	}
+	next := o.coordin.due(now, l, false)
+	if next > now {
+		return next
+	}
+	var b enginecore.Batch
+	b.Reset(o.version, o.rank)
+	o.send(o.coord, b.Finish(o.stats(l), now.Seconds()))
+	return engine.Never
+}
+
+// send leaves the loss of a connection to those who watch it: they tell the loop.
+func (o *outputs) send(conn *zmtp.Conn, message []byte) { _ = conn.Send(message) }
+
+// broadcast sends one message to every client, past what was gathered.
+func (o *outputs) broadcast(message []byte) {
+	for _, t := range o.clients {
+		if t.conn != nil {
+			o.send(t.conn, message)
+		}
+	}
+}
+
+// queued is the encoded output that clients have not read yet, in bytes.
+func (o *outputs) queued() uint64 {
+	var n uint64
+	for _, t := range o.clients {
+		if t.conn != nil {
+			n += uint64(t.conn.Queued())
+		}
+	}
+	return n
+}
+
+func (o *outputs) stats(l load) *enginecore.SchedulerStats {
+	return &enginecore.SchedulerStats{Running: l.running, Waiting: l.waiting, StepCounter: o.steps}
+}
+
+// statsInterval is the shortest time between two messages that carry nothing but stats.
+const statsInterval = 10 * time.Millisecond
+
+// statsFeed decides when one reader of stats is due to hear of the load.
+type statsFeed struct {
+	told   load
+	toldAt engine.Time
+}
+
+// due returns now where stats leave now, later where the load has changed and the interval is not over, else Never. They
+// always leave with chunks.
+func (f *statsFeed) due(now engine.Time, l load, withChunks bool) engine.Time {
+	if !withChunks {
+		if l == f.told {
+			return engine.Never
+		}
+		if next := f.toldAt + statsInterval; next > now {
+			return next
+		}
+	}
+	f.told, f.toldAt = l, now
+	return now
+}
+
+func finishReason(f engine.Finish) enginecore.FinishReason {
+	switch f {
+	case engine.Stop:
+		return enginecore.FinishStop
+	case engine.Length:
+		return enginecore.FinishLength
+	case engine.Abort:
+		return enginecore.FinishAbort
+	case engine.Error:
+		return enginecore.FinishError
+	case engine.Repetition:
+		return enginecore.FinishRepetition
+	default:
+		return enginecore.FinishNone
+	}
+}
