@@ -33,7 +33,7 @@ func benchmarkPair(b *testing.B, o Options) (*Conn, *Conn) {
 // BenchmarkConn_Send queues and writes; the peer only reads. Where the reader
 // is slower, the sender waits for the low mark, so the queue stays small.
 func BenchmarkConn_Send(b *testing.B) {
-	for _, size := range []int{100, 2 << 10, 40 << 10} {
+	for _, size := range []int{100, 2 << 10, 40 << 10, 20 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			lowC := make(chan struct{}, 1)
 			low := func() {
@@ -68,7 +68,7 @@ func (devNull) Write(b []byte) (int, error) { return len(b), nil }
 
 // BenchmarkConn_Recv takes messages off a stream that is always full.
 func BenchmarkConn_Recv(b *testing.B) {
-	for _, size := range []int{100, 2 << 10, 40 << 10} {
+	for _, size := range []int{100, 2 << 10, 40 << 10, 20 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			push, pull := benchmarkPair(b, Options{})
 			frame := encode(string(make([]byte, size)))

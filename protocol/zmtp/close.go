@@ -22,25 +22,19 @@ const lingerTime = time.Second
 func (c *Conn) Close(ctx context.Context) error {
 	c.closing.Store(true)
 	c.out.seal(ErrClosed)
+	reason := ErrClosed
 	select {
 	case <-c.writtenC:
 		c.linger(ctx)
 	case <-ctx.Done():
+		reason = fmt.Errorf("%w: %w", ErrClosed, context.Cause(ctx))
 	}
-	c.end(ErrClosed)
+	c.end(reason)
 	c.running.Wait()
 	if n := c.out.unsent(); n > 0 {
-		return fmt.Errorf("%s: close: %d bytes unsent: %w", c.address, n, c.unsentCause(ctx))
+		return fmt.Errorf("%s: close: %d bytes unsent: %w", c.address, n, c.err)
 	}
 	return nil
-}
-
-// unsentCause is why Close could not flush.
-func (c *Conn) unsentCause(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	return c.err
 }
 
 // linger ends our half of the stream and reads, and throws away, until the peer

@@ -95,10 +95,11 @@ func (c *Conn) watch() {
 }
 
 // Send queues one message of the given frames and returns without waiting for
-// the peer; the frames are copied. A PUB or XPUB connection drops a message that
-// its peer has not subscribed to. The error is non-nil only after the connection
-// has ended or its closing has begun (then it wraps ErrClosed), and for a
-// message of no frames.
+// the peer; the frames are copied. The error is non-nil only after the
+// connection has ended or its closing has begun (then it wraps ErrClosed), and
+// for a message of no frames. A PUB or XPUB connection drops a message that its
+// peer has not subscribed to; on XPUB a subscription counts once Recv has
+// returned it.
 func (c *Conn) Send(frames ...[]byte) error {
 	if len(frames) == 0 {
 		return errors.New("message of no frames")
@@ -192,9 +193,10 @@ func (c *Conn) Queued() int64 { return c.out.unsent() }
 // Done is closed when the connection has ended, for whatever reason.
 func (c *Conn) Done() <-chan struct{} { return c.endC }
 
-// Err is nil until Done is closed, then why the connection ended: ErrClosed
-// after Close, an error that wraps ErrProtocol if the peer broke the protocol,
-// io.EOF if it went between two messages, else the error of the socket.
+// Err is nil until Done is closed, then why the connection ended. It wraps
+// ErrClosed after Close, ErrProtocol if the peer broke the protocol, io.EOF if
+// it went between two messages, ErrReplaced if a RouterSocket gave the identity
+// to another connection; else it is the error of the socket.
 func (c *Conn) Err() error {
 	select {
 	case <-c.endC:

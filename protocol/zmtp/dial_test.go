@@ -135,6 +135,12 @@ func TestDial_CancelledDuringHandshake(t *testing.T) {
 	}
 }
 
+func TestDial_CancelledBefore(t *testing.T) {
+	if _, err := Dial(atOnce(), "tcp://127.0.0.1:1", Options{Type: Dealer}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want that of the context", err)
+	}
+}
+
 func TestDial_ContextEndsLater(t *testing.T) {
 	l := listen(t, "tcp://127.0.0.1:0", Options{Type: Router})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,7 +16,8 @@
 //   - A peer can end its own connection and nothing else. It can make us hold
 //     at most MaxMessage bytes, and never more than twice what it really sent.
 //   - Close flushes, then waits for every goroutine of the connection.
-//   - PING is answered while the connection is read.
+//   - PING is answered while the connection is read. Its TTL is ignored, and no
+//     PING of ours is sent: a peer that vanishes without a trace is found by TCP.
 //
 // Nothing is promised about a message that Send accepted before the connection
 // was lost: ZMTP has no acknowledgements. The package knows nothing of what the

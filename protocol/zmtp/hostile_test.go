@@ -211,3 +211,25 @@ func TestHostile_CloseWhileHandshaking(t *testing.T) {
 		t.Errorf("Close = %v, want nil", err)
 	}
 }
+
+func TestHostile_TooManyWaiting(t *testing.T) {
+	l := listen(t, "tcp://127.0.0.1:0", Options{Type: Router})
+	setWaiting := func(n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.waiting = n
+	}
+	setWaiting(maxWaiting)
+	nc, err := net.Dial("tcp", hostPort(l.Address()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	_ = nc.SetReadDeadline(time.Now().Add(patience))
+	if n, err := nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("one connection too many got %d bytes, %v; want EOF", n, err)
+	}
+	setWaiting(0)
+	dial(t, l.Address(), Options{Type: Dealer})
+	accept(t, l)
+}

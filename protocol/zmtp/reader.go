@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	readBuffer = 64 << 10 // initial buffer; also the least that one read asks for, halved
+	readBuffer = 64 << 10 // size of the buffer while messages fit it
 	keepBuffer = 1 << 20  // a larger buffer is given up with the message that needed it
 )
 
