@@ -28,7 +28,7 @@ func newGuard(bound, token string) guard {
 	addr, errAddr := netip.ParseAddr(host)
 	g.loopback = err != nil || host == "localhost" || errAddr == nil && addr.IsLoopback()
 	g.port = port
-	if errAddr == nil {
+	if errAddr == nil && !slices.Contains(g.hosts, literal(addr)) {
 		g.hosts = append(g.hosts, literal(addr))
 	}
 	return g
@@ -58,20 +58,25 @@ func (g *guard) check(ctx *fasthttp.RequestCtx) error {
 	return g.checkToken(ctx)
 }
 
-// checkFraming refuses a request with two lengths, and closes: what follows it on the connection is anyone's guess.
+// checkFraming refuses a request with two lengths or a folded header, and closes: where it ends, and so what follows it
+// on the connection, is a matter of opinion.
 func checkFraming(ctx *fasthttp.RequestCtx) error {
-	var length, encoding bool
+	var length, encoding, folded bool
 	for line := range bytes.Lines(ctx.Request.Header.RawHeaders()) {
 		name, _, _ := bytes.Cut(line, []byte(":"))
-		name = bytes.TrimSpace(name)
 		length = length || bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength))
 		encoding = encoding || bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding))
+		folded = folded || line[0] == ' ' || line[0] == '\t'
 	}
-	if !length || !encoding {
-		return nil
+	switch {
+	case length && encoding:
+		ctx.SetConnectionClose()
+		return faultf(fasthttp.StatusBadRequest, "both Content-Length and Transfer-Encoding, want one of them")
+	case folded:
+		ctx.SetConnectionClose()
+		return faultf(fasthttp.StatusBadRequest, "a header over several lines, want each on one")
 	}
-	ctx.SetConnectionClose()
-	return faultf(fasthttp.StatusBadRequest, "both Content-Length and Transfer-Encoding, want one of them")
+	return nil
 }
 
 // checkHost looks at the Host header and at the host of an absolute request line.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -118,12 +119,13 @@ type reply struct {
 	body   string
 }
 
-// call sends one request; headers are "Name: value", and a body that is not empty goes as JSON unless they say otherwise.
+// call sends one request, from any goroutine; headers are "Name: value", and a body that is not empty goes as JSON unless they say otherwise.
 func (a *api) call(t *testing.T, method, path, body string, headers ...string) reply {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://"+a.addr+path, strings.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return reply{}
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
@@ -137,12 +139,14 @@ func (a *api) call(t *testing.T, method, path, body string, headers ...string) r
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return reply{}
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return reply{}
 	}
 	return reply{resp.StatusCode, resp.Header, string(got)}
 }
@@ -182,7 +186,9 @@ func readAll(t *testing.T, conn net.Conn) string {
 // wantError checks an answer's status and the text of its error body.
 func wantError(t *testing.T, got reply, status int, says string) {
 	t.Helper()
-	if got.status != status || !strings.HasPrefix(got.body, `{"error":"`) || !strings.Contains(got.body, says) {
+	var body map[string]string
+	err := json.Unmarshal([]byte(got.body), &body)
+	if err != nil || got.status != status || len(body) != 1 || !strings.Contains(body["error"], says) {
 		t.Errorf("answer = %d %s, want %d with %q in its error", got.status, got.body, status, says)
 	}
 	if contentType := got.header.Get("Content-Type"); contentType != "application/json" {

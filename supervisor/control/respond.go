@@ -111,7 +111,6 @@ func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.log.Error().Str("panic", fmt.Sprint(reason)).Bytes("stack", debug.Stack()).Msg("control call panicked")
-	ctx.Response.Reset()
 	s.fail(ctx, errors.New("internal error: the handler of this call panicked, the log has the stack"))
 }
 

@@ -1,0 +1,61 @@
+package control
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"vllm-vcr/config"
+)
+
+// FuzzDecodePatch: a body that is accepted is one that encoding/json takes too, under the strictest rules it has; it can
+// be applied; and applying it twice is the same as once.
+func FuzzDecodePatch(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"max_num_seqs":4}`, `{"failure_types":["error","length"],"log_requests":true}`, `{"failure_injection_rate":1e-400}`,
+		`{"max_num_seqs":4,"max_num_seqs":5}`, `{"MAX_NUM_SEQS":4}`, `null`, `[1]`, `{} x`, `{"a":1e400}`, "{\"a\":\"\xff\"}",
+		`{"max_num\u005fseqs":null}`, `{"failure_types":[null]}`, `{"failure_types":["\ud800"]}`, `{"time_factor_under_load":-0.0}`, " {\n\"max_model_len\" : 0 } ",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		patch, err := decodePatch(body)
+		if err != nil {
+			if status := statusOf(err); status != 400 && status != 422 {
+				t.Errorf("status = %d (%v), want 400 or 422", status, err)
+			}
+			return
+		}
+		checkStrict(t, body)
+		start := config.Default().Live
+		once, err := patch.Apply(start)
+		if err != nil {
+			t.Fatalf("an accepted patch cannot be applied: %v", err)
+		}
+		twice, err := patch.Apply(once)
+		if diff := cmp.Diff(once, twice, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("applied again (%v):\n%s", err, diff)
+		}
+	})
+}
+
+// checkStrict fails for an accepted body that encoding/json would refuse.
+func checkStrict(t *testing.T, body []byte) {
+	t.Helper()
+	if !utf8.Valid(body) {
+		t.Errorf("accepted without being UTF-8: %q", body)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(body)))
+	dec.DisallowUnknownFields()
+	var live *config.Live
+	if err := dec.Decode(&live); err != nil || live == nil {
+		t.Errorf("accepted, but encoding/json says %v for %q", err, body)
+	}
+	if dec.More() {
+		t.Errorf("accepted with more behind it: %q", body)
+	}
+}
