@@ -32,7 +32,7 @@ func TestUtilities_Paused(t *testing.T) {
 func TestUtilities_LoRA(t *testing.T) {
 	eachServer(t, func(t *testing.T, version string) {
 		folder := t.TempDir()
-		srv := serve(t, setup{version: version, engines: 2, play: []string{"--max-loras", "2"},
+		srv := serve(t, setup{version: version, engines: 2,
 			env: []string{"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1", "VLLM_RUNTIME_LORA_ALLOWED_PATH_PREFIXES=" + folder}})
 		load := fmt.Sprintf(`{"lora_name": "poet", "lora_path": %q}`, folder)
 		srv.http.expect(t, http.StatusOK, http.MethodPost, "/v1/load_lora_adapter", load)

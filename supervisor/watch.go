@@ -135,7 +135,6 @@ func (f *Fleet) SetFilter(ctx context.Context, text string) (string, error) {
 		return "", err
 	}
 	f.opts.Log.SetFilter(filter)
-	f.log.Info().Str("filter", filter.String()).Msg("log filter changed")
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
 	f.fanOut(ctx, f.members, ipc.Call{Op: ipc.OpLog, Filter: filter.String()})
