@@ -25,8 +25,11 @@ type Fleet interface {
 	Stats(ctx context.Context) (ipc.Stats, error)
 	// ResetStats sets the counters back to 0 and leaves the gauges.
 	ResetStats(ctx context.Context) error
+	// EngineConfig returns the settings of one engine.
 	EngineConfig(ctx context.Context, index int) (config.Live, error)
+	// PatchEngine changes one engine and returns its settings after it.
 	PatchEngine(ctx context.Context, index int, p config.Patch) (config.Live, error)
+	// EngineStats returns the counts of one engine.
 	EngineStats(ctx context.Context, index int) (ipc.Stats, error)
 	// Engines shows every engine, whatever its state, within about a second.
 	Engines(ctx context.Context) []supervisor.EngineStatus
