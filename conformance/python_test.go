@@ -57,7 +57,7 @@ func TestOneEngine(t *testing.T) {
 		t.Run("failures", srv.everyFailure)
 		t.Run("utilities", srv.utilities)
 		t.Run("disconnects", srv.everyDisconnect)
-		t.Run("frontend lost", srv.frontendReturns)
+		srv.frontendReturns(t) // no subtest: the new frontend must outlive it
 		t.Run("shutdown", srv.abortAtShutdown)
 	})
 }
