@@ -43,7 +43,10 @@ const (
 	GroupProcess   = "Processes and logs"
 )
 
-const maxUint = math.MaxUint64
+const (
+	maxUint    = math.MaxUint64
+	maxSeconds = 1 << 32 // keeps a number of seconds inside a time.Duration
+)
 
 // Options returns the table, in the order of --help. The rows are shared: do not change them.
 func Options() []Option { return table }
@@ -58,7 +61,7 @@ func LiveOption(key string) (Option, bool) {
 	return Option{}, false
 }
 
-// LiveKeys returns the keys that a PATCH can change, in the order of GET /config.
+// LiveKeys returns the keys that a PATCH can change, in the order of the table.
 func LiveKeys() []string {
 	var keys []string
 	for _, o := range table {
@@ -71,13 +74,13 @@ func LiveKeys() []string {
 
 var table = withEnv([]Option{
 	{Flag: "handshake-address", Group: GroupFrontend, Help: "where the frontend's handshake socket waits, tcp://HOST:PORT or ipc:///PATH",
-		Value: func(c *Config) Value { return address(&c.HandshakeAddress) }},
+		Value: func(c *Config) Value { return parsed(&c.HandshakeAddress, allowedHandshake, isHandshake) }},
 	{Flag: "engine-count", Group: GroupFrontend, Help: "engines to run, each in a worker process of its own",
 		Value: func(c *Config) Value { return number(&c.EngineCount, 1, MaxRank+1) }},
 	{Flag: "data-parallel-start-rank", Group: GroupFrontend, Help: "rank of the first engine, where several hosts serve one frontend",
 		Value: func(c *Config) Value { return number(&c.StartRank, 0, MaxRank) }},
 	{Flag: "vllm-version", Group: GroupFrontend, Help: "vLLM release line that the frontend speaks",
-		Value: func(c *Config) Value { return parsed(&c.VLLMVersion, knownVersion) }},
+		Value: func(c *Config) Value { return parsed(&c.VLLMVersion, allowedVersion, isVersion) }},
 	{Flag: "engine-id", Env: "MOCK_ENGINE_ID", Group: GroupFrontend, Help: "instance id told to the frontend; engine i > 0 appends -i",
 		Value: func(c *Config) Value { return text(&c.EngineID) }},
 	{Flag: "on-frontend-loss", Group: GroupFrontend, Help: "when the frontend goes away: join again, or exit with code 1",
@@ -140,7 +143,7 @@ var table = withEnv([]Option{
 		Value: func(c *Config) Value { return words(&c.FailureTypes, FailError, FailLength, FailRepetition) }},
 
 	{Flag: "control-address", Env: "MOCK_CONTROL_ADDRESS", Group: GroupControl, Help: "HOST:PORT of the control API; not given = no control API",
-		Value: func(c *Config) Value { return parsed(&c.ControlAddress, hostPortOrNone) }},
+		Value: func(c *Config) Value { return parsed(&c.ControlAddress, allowedControl, isControl) }},
 	{Flag: "control-timeout", Group: GroupControl, Help: "seconds after which a control call is answered with 504",
 		Value: func(c *Config) Value { return number(&c.ControlTimeout, 1, 86400) }},
 	{Flag: "control-token-file", Group: GroupControl, Help: "file with a token that every call must bring as a bearer token",
@@ -160,9 +163,6 @@ var table = withEnv([]Option{
 		Value: func(c *Config) Value { return choice(&c.LogFormat, LogAuto, LogJSON, LogText) }},
 })
 
-// maxSeconds keeps a number of seconds inside a time.Duration.
-const maxSeconds = 1 << 32
-
 // withEnv names the environment variable of each option that has no historical one.
 func withEnv(rows []Option) []Option {
 	for i := range rows {
@@ -173,7 +173,10 @@ func withEnv(rows []Option) []Option {
 	return rows
 }
 
-func knownVersion(s string) error {
+// allowedVersion lists the lines that enginecore.ParseVersion reads.
+const allowedVersion = "one of 0.25, 0.26, 0.27, 0.28, 0.29, 0.30, 0.31, 0.32, 0.33, with or without a leading v and a patch number"
+
+func isVersion(s string) bool {
 	_, err := enginecore.ParseVersion(s)
-	return err
+	return err == nil
 }
