@@ -27,16 +27,22 @@ const Version = 1
 // Magic opens the body of the first frame, so that a stray writer is told from a supervisor.
 const Magic = "vllm-vcr"
 
-// MaxFrame is the largest length a frame may claim, in bytes: far above any configuration, far below harm.
-const MaxFrame = 1 << 20
+// MaxFrame is the largest length a frame may claim, in bytes. It holds the largest change that the control API accepts,
+// 2 MiB, where JSON escapes each of its bytes twice.
+const MaxFrame = 8 << 20
 
 const (
 	lengthSize = 4
 	headerSize = 1 + 8
 )
 
-// ErrFrameSize says that a frame claims a length that no frame has; the link cannot be used any more.
-var ErrFrameSize = errors.New("frame length out of range")
+var (
+	// ErrFrameSize says that a frame has, or claims, a length that no frame may have. Where it was read, the link cannot
+	// be used any more.
+	ErrFrameSize = errors.New("frame length out of range")
+	// ErrVersion says that the other end is none of ours, or one of another version: it will not get better.
+	ErrVersion = errors.New("protocol mismatch")
+)
 
 // Kind says what a frame's body is.
 type Kind uint8

@@ -103,7 +103,8 @@ func (s Stats) Add(o Stats) Stats {
 	return s
 }
 
-// Append appends a whole frame of the given kind whose body is the JSON form of body.
+// Append appends a whole frame of the given kind whose body is the JSON form of body. A body that is too large for a frame
+// is an [ErrFrameSize]; b is returned as it was then.
 func Append(b []byte, kind Kind, call uint64, body any) ([]byte, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -126,10 +127,10 @@ func (f Frame) Decode(body any) error {
 // Check says whether s comes from a supervisor that this worker can serve.
 func (s Start) Check() error {
 	if s.Magic != Magic {
-		return fmt.Errorf("start: magic %q, want %q", s.Magic, Magic)
+		return fmt.Errorf("start: %w: magic %q, want %q", ErrVersion, s.Magic, Magic)
 	}
 	if s.Version != Version {
-		return fmt.Errorf("start: the supervisor speaks version %d, this worker %d", s.Version, Version)
+		return fmt.Errorf("start: %w: the supervisor speaks version %d, this worker %d", ErrVersion, s.Version, Version)
 	}
 	return nil
 }
@@ -137,7 +138,16 @@ func (s Start) Check() error {
 // Check says whether h comes from a worker that this supervisor can use.
 func (h Hello) Check() error {
 	if h.Version != Version {
-		return fmt.Errorf("hello: the worker speaks version %d, this supervisor %d", h.Version, Version)
+		return fmt.Errorf("hello: %w: the worker speaks version %d, this supervisor %d", ErrVersion, h.Version, Version)
 	}
 	return nil
+}
+
+// Check says whether s is one of the states a worker may report.
+func (s State) Check() error {
+	switch s.State {
+	case StateStarting, StateReady, StateReconnecting, StateDraining:
+		return nil
+	}
+	return fmt.Errorf("state %q, want %s, %s, %s or %s", s.State, StateStarting, StateReady, StateReconnecting, StateDraining)
 }

@@ -8,8 +8,10 @@ type counters struct {
 	Received, Completed, Failed, Aborted atomic.Uint64
 	// Requests at the moment.
 	Running, Waiting atomic.Uint64
-	// The first four at the last reset.
-	baseReceived, baseCompleted, baseFailed, baseAborted atomic.Uint64
+	// resets counts the resets so far; its last bit chooses the baseline in force. A reset fills the other one before it
+	// moves on, so that a kill in the middle of it leaves a whole baseline.
+	resets    atomic.Uint64
+	baselines [2]baseline
 	// Lost counts requests that ended with a process; they are in Failed as well.
 	Lost atomic.Uint64
 	// Dropped counts messages of a frontend that could not be read.
@@ -26,6 +28,9 @@ type counters struct {
 	LogDropped atomic.Uint64
 }
 
+// baseline is the first four counters as they were at a reset.
+type baseline struct{ received, completed, failed, aborted atomic.Uint64 }
+
 // Page is the counters of one engine, in memory that its process shares with the supervisor: what was counted outlives
 // a kill −9 and goes on in the next process. The engine's loop is the only writer while its process lives, the
 // supervisor while none does; anyone may read at any time.
@@ -37,24 +42,36 @@ type Page struct {
 // Close gives the memory back. The page must not be used again.
 func (p *Page) Close() error { return p.unmap() }
 
-// Stats returns the counters since the last reset, and the gauges.
+// Stats returns the counters since the last reset, and the gauges. While a writer is at work they may be of slightly
+// different moments, but no counter is ever below 0.
 func (p *Page) Stats() Stats {
-	return Stats{
-		Received:  p.Received.Load() - p.baseReceived.Load(),
-		Completed: p.Completed.Load() - p.baseCompleted.Load(),
-		Failed:    p.Failed.Load() - p.baseFailed.Load(),
-		Aborted:   p.Aborted.Load() - p.baseAborted.Load(),
+	base := &p.baselines[p.resets.Load()%2]
+	s := Stats{
+		Completed: since(&base.completed, &p.Completed),
+		Failed:    since(&base.failed, &p.Failed),
+		Aborted:   since(&base.aborted, &p.Aborted),
 		Running:   p.Running.Load(),
 		Waiting:   p.Waiting.Load(),
 	}
+	s.Received = since(&base.received, &p.Received) // last, as it is written first
+	return s
+}
+
+// since reads the baseline first: the count may only have grown since that was stored.
+func since(base, count *atomic.Uint64) uint64 {
+	b := base.Load()
+	return count.Load() - b
 }
 
 // Reset makes the four counters start from 0 again. Gauges stay, and so does Lost.
 func (p *Page) Reset() {
-	p.baseReceived.Store(p.Received.Load())
-	p.baseCompleted.Store(p.Completed.Load())
-	p.baseFailed.Store(p.Failed.Load())
-	p.baseAborted.Store(p.Aborted.Load())
+	n := p.resets.Load() + 1
+	base := &p.baselines[n%2]
+	base.received.Store(p.Received.Load())
+	base.completed.Store(p.Completed.Load())
+	base.failed.Store(p.Failed.Load())
+	base.aborted.Store(p.Aborted.Load())
+	p.resets.Store(n)
 }
 
 // CloseLedger accounts for a process that is gone: what it had taken and not ended is failed and lost, and nothing runs
