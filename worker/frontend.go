@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"vllm-vcr/ipc"
@@ -43,10 +44,14 @@ func (in lostInput) apply(l *loop, now engine.Time) {
 	l.engine.AbortClient(now, uint32(in.client))
 }
 
-// coordinatorLostInput tells the loop to send the coordinator nothing more.
-type coordinatorLostInput struct{}
+// coordinatorLostInput tells the loop to send a coordinator nothing more.
+type coordinatorLostInput struct{ out *zmtp.Conn }
 
-func (coordinatorLostInput) apply(l *loop, _ engine.Time) { l.outputs.coord = nil }
+func (in coordinatorLostInput) apply(l *loop, _ engine.Time) {
+	if l.outputs.coord == in.out {
+		l.outputs.coord = nil
+	}
+}
 
 // lowWaterInput tells the loop that a client has read enough to be handed more.
 type lowWaterInput struct{ client int }
@@ -67,7 +72,7 @@ type frontend struct {
 	session   *session
 	greeting  context.CancelFunc // ends the goroutine that says HELLO; nil = there is none
 	redialing map[int]context.CancelFunc
-	stopping  time.Duration // what closing may take when run ends
+	running   sync.WaitGroup // every goroutine that f started
 }
 
 func newFrontend(l *loop, d dialer, address string, report func(ipc.State), log *logs.Logger) *frontend {
@@ -78,7 +83,6 @@ func newFrontend(l *loop, d dialer, address string, report func(ipc.State), log 
 		lostC:     make(chan *link),
 		session:   &session{},
 		redialing: map[int]context.CancelFunc{},
-		stopping:  linger,
 	}
 }
 
@@ -86,7 +90,7 @@ func newFrontend(l *loop, d dialer, address string, report func(ipc.State), log 
 // predecessor it tries those as well as the handshake.
 func (f *frontend) run(ctx context.Context, predecessor *ipc.Addresses) error {
 	work, stop := context.WithCancel(ctx)
-	defer f.close(stop)
+	defer func() { f.close(context.Cause(ctx), stop) }()
 	if predecessor != nil {
 		f.session = &session{addresses: *predecessor, links: make([]*link, len(predecessor.Inputs))}
 		f.loop.send(work, connectedInput{outs: f.session.outputs()})
@@ -170,22 +174,22 @@ func (f *frontend) found(ctx context.Context, k *link) {
 
 // watch reads a link's input and waits for the end of its output. Who sees one of them end tells run, once.
 func (f *frontend) watch(ctx context.Context, k *link) {
-	gone := make(chan struct{}, 2) // one from each socket
+	r := reader{loop: f.loop, clients: len(f.session.links)}
+	inputEnded := make(chan struct{})
 	k.left.Go(func() {
-		r := reader{loop: f.loop, clients: len(f.session.links)}
+		defer close(inputEnded)
 		_ = r.run(ctx, k.in) // the connection keeps the reason
-		gone <- struct{}{}
 	})
-	go func() {
+	f.running.Go(func() {
 		select {
-		case <-gone:
+		case <-inputEnded:
 		case <-k.out.Done():
 		}
 		select {
 		case f.lostC <- k:
 		case <-ctx.Done():
 		}
-	}()
+	})
 }
 
 // watchCoordinator reads what a coordinator sends, which independent engines have no use for, until it ends.
@@ -193,14 +197,14 @@ func (f *frontend) watchCoordinator(ctx context.Context, s *session) {
 	if s.coordIn == nil {
 		return
 	}
-	go func() {
+	f.running.Go(func() {
 		for {
 			if _, err := s.coordIn.Recv(); err != nil {
-				f.loop.send(ctx, coordinatorLostInput{})
+				f.loop.send(ctx, coordinatorLostInput{s.coordOut})
 				return
 			}
 		}
-	}()
+	})
 }
 
 // greet says HELLO until somebody answers, in a goroutine that ends with ctx or when its session is taken.
@@ -209,7 +213,7 @@ func (f *frontend) greet(ctx context.Context) {
 		return
 	}
 	ctx, f.greeting = context.WithCancel(ctx)
-	go func() {
+	f.running.Go(func() {
 		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
 			s, err := f.dialer.handshake(ctx, f.address)
 			if err == nil {
@@ -221,7 +225,7 @@ func (f *frontend) greet(ctx context.Context) {
 			}
 			wait(ctx, pause)
 		}
-	}()
+	})
 }
 
 func (f *frontend) offer(ctx context.Context, s *session) {
@@ -236,20 +240,21 @@ func (f *frontend) offer(ctx context.Context, s *session) {
 func (f *frontend) redial(ctx context.Context, client int) {
 	ctx, f.redialing[client] = context.WithCancel(ctx)
 	s := f.session
-	go func() {
+	f.running.Go(func() {
 		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
 			k, err := f.dialer.link(ctx, s, client)
-			if err == nil {
-				select {
-				case f.foundC <- k:
-				case <-ctx.Done():
-					k.close(expired())
-				}
-				return
+			if err != nil {
+				wait(ctx, pause)
+				continue
 			}
-			wait(ctx, pause)
+			select {
+			case f.foundC <- k:
+			case <-ctx.Done():
+				k.close(expired())
+			}
+			return
 		}
-	}()
+	})
 }
 
 func (f *frontend) stopRedialing() {
@@ -259,12 +264,19 @@ func (f *frontend) stopRedialing() {
 	}
 }
 
-// close ends every goroutine of f and flushes the sockets.
-func (f *frontend) close(stop context.CancelFunc) {
+// close flushes the sockets after the loop's last words, and ends every goroutine of f. A worker without a supervisor
+// doesn't linger.
+func (f *frontend) close(cause error, stop context.CancelFunc) {
 	stop()
-	ctx, cancel := context.WithTimeout(context.Background(), f.stopping)
+	<-f.loop.ended
+	patience := linger
+	if errors.Is(cause, errOrphaned) {
+		patience = orphanLinger
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f.session.close(ctx)
+	f.running.Wait()
 }
 
 func wait(ctx context.Context, d time.Duration) {

@@ -180,7 +180,8 @@ func (l *loop) drained(now engine.Time) bool {
 func (l *loop) abortAll(now engine.Time) {
 	l.engine.AbortAll(now)
 	l.publish(now)
-	l.outputs.flush(now+statsInterval, l.load())
+	l.outputs.hurry()
+	l.outputs.flush(now, l.load())
 }
 
 // drainInput starts a shutdown: new requests are refused, those there are have until the time-out.

@@ -22,8 +22,8 @@ type outputs struct {
 	rank    uint32
 	clients []*outlet
 	coord   *zmtp.Conn // nil = no coordinator
-	coordin statsFeed
-	counted statsFeed
+	told    statsFeed  // the coordinator
+	counted statsFeed  // client 0
 	steps   uint64
 	verbose bool // log_requests
 	log     *logs.Logger
@@ -52,7 +52,7 @@ func (o *outputs) connect(conns []*zmtp.Conn, coordinator *zmtp.Conn) {
 		o.clients[i].reset(o)
 	}
 	o.coord = coordinator
-	o.counted, o.coordin = statsFeed{}, statsFeed{}
+	o.counted, o.told = statsFeed{}, statsFeed{}
 }
 
 // outlet returns the client's, or nil where there is none to send to.
@@ -127,6 +127,7 @@ func (o *outputs) flush(now engine.Time, l load) engine.Time {
 	}
 	if stepped {
 		o.steps++
+		o.logStep(l)
 	}
 	next := o.flushChunks(now, l)
 	return min(next, o.flushCoordinator(now, l))
@@ -153,7 +154,7 @@ func (o *outputs) flushCoordinator(now engine.Time, l load) engine.Time {
 	if o.coord == nil {
 		return engine.Never
 	}
-	next := o.coordin.due(now, l, false)
+	next := o.told.due(now, l, false)
 	if next > now {
 		return next
 	}
@@ -162,6 +163,9 @@ func (o *outputs) flushCoordinator(now engine.Time, l load) engine.Time {
 	o.send(o.coord, b.Finish(o.stats(l), now.Seconds()))
 	return engine.Never
 }
+
+// hurry makes the next flush tell of a changed load at once.
+func (o *outputs) hurry() { o.counted.toldAt, o.told.toldAt = 0, 0 }
 
 // send leaves the loss of a connection to those who watch it: they tell the loop.
 func (o *outputs) send(conn *zmtp.Conn, message []byte) { _ = conn.Send(message) }

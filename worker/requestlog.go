@@ -1,27 +1,35 @@
 package worker
 
-import "vllm-vcr/worker/engine"
+import (
+	"github.com/rs/zerolog"
+
+	"vllm-vcr/worker/engine"
+)
+
+// line begins a line about one request: at info with log_requests, else at debug.
+func (o *outputs) line(r *engine.Request) *zerolog.Event {
+	if o.verbose {
+		return o.log.Info().Str("request_id", r.ID)
+	}
+	return o.log.Debug().Str("request_id", r.ID)
+}
 
 // Admit implements engine.Sink.
 func (o *outputs) Admit(r *engine.Request) {
-	if o.verbose {
-		o.log.Info().Str("request_id", r.ID).Uint64("prompt_len", r.PromptTokens).Uint64("max_tokens", r.MaxTokens).
-			Msg("request started")
-	}
+	o.line(r).Uint64("prompt_len", r.PromptTokens).Uint64("max_tokens", r.MaxTokens).Msg("request started")
 }
 
 // Queued implements engine.Sink.
-func (o *outputs) Queued(r *engine.Request) {
-	if o.verbose {
-		o.log.Info().Str("request_id", r.ID).Msg("request queued")
-	}
-}
+func (o *outputs) Queued(r *engine.Request) { o.line(r).Msg("request queued") }
 
 func (o *outputs) logFinished(r *engine.Request, finish engine.Finish) {
-	if o.verbose {
-		o.log.Info().Str("request_id", r.ID).Uint64("prompt_len", r.PromptTokens).Uint64("output_tokens", r.Emitted()).
-			Str("finish_reason", finishReason(finish).String()).Msg("request finished")
-	}
+	o.line(r).Uint64("prompt_len", r.PromptTokens).Uint64("output_tokens", r.Emitted()).
+		Str("finish_reason", finishReason(finish).String()).Msg("request finished")
+}
+
+// logStep tells of every step that handed something over.
+func (o *outputs) logStep(l load) {
+	o.log.Trace().Uint64("step", o.steps).Uint64("running", l.running).Uint64("waiting", l.waiting).Msg("step")
 }
 
 // causes words why a request ended early.
@@ -39,16 +47,13 @@ var causes = map[engine.Cause]string{
 
 // logEnd tells of what is likely somebody's mistake even where requests are not logged.
 func (o *outputs) logEnd(r *engine.Request, finish engine.Finish, cause engine.Cause) {
-	line := o.log.Info()
-	switch {
-	case cause == engine.Duplicate || cause == engine.NoSampling || cause == engine.Unreadable:
-		line = o.log.Warn()
-	case !o.verbose:
-		return
+	line := o.line(r)
+	if cause == engine.Duplicate || cause == engine.NoSampling || cause == engine.Unreadable {
+		line = o.log.Warn().Str("request_id", r.ID)
 	}
 	text := "request failed on arrival"
 	if finish == engine.Abort {
 		text = "request aborted"
 	}
-	line.Str("request_id", r.ID).Str("finish_reason", finishReason(finish).String()).Str("reason", causes[cause]).Msg(text)
+	line.Str("finish_reason", finishReason(finish).String()).Str("reason", causes[cause]).Msg(text)
 }

@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"vllm-vcr/config"
+	"vllm-vcr/ipc"
+	"vllm-vcr/protocol/enginecore"
+)
+
+// runWith runs a worker whose supervisor says one thing and nothing else.
+func runWith(t *testing.T, kind ipc.Kind, body any) error {
+	t.Helper()
+	page, file, err := ipc.NewPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	defer page.Close()
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	frame, err := ipc.Append(nil, kind, 0, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan struct{})
+	go func() { defer close(written); _, _ = ours.Write(frame) }()
+	err = Run(Env{Supervisor: theirs, Page: page, Stderr: &syncBuffer{}})
+	<-written
+	return err
+}
+
+func writeTrace(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestShutdown_DrainsThenLeaves(t *testing.T) {
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken, c.InterTokenLatency = 100, 10 }})
+	r.add(request("running", 5))
+	r.awaitCounted(1)
+	r.write(ipc.KindCall, 0, ipc.Call{Op: ipc.OpDrain, Timeout: 60})
+	r.awaitState(ipc.StateDraining)
+	r.add(request("late", 5))
+	if got := r.outputs.awaitEnd("late"); got.finish != enginecore.FinishAbort {
+		t.Errorf("a request that came too late: finish %v, want abort", got.finish)
+	}
+	_, err := r.frontend.Client(0).Utility(timeout(t), 0, "is_sleeping", nil)
+	if err == nil || !strings.Contains(err.Error(), "Server shutting down") {
+		t.Errorf("utility call while draining: %v, want Server shutting down", err)
+	}
+	if got := r.outputs.awaitEnd("running"); got.finish != enginecore.FinishLength || len(got.tokens) != 5 {
+		t.Errorf("a running request: finish %v with %d tokens, want length with 5", got.finish, len(got.tokens))
+	}
+	if err := r.awaitStopped(); err != nil {
+		t.Errorf("Run returned %v, want nil", err)
+	}
+	if got, want := r.page.Stats(), (ipc.Stats{Received: 2, Completed: 1, Aborted: 1}); got != want {
+		t.Errorf("ledger %+v, want %+v", got, want)
+	}
+}
+
+func TestShutdown_AbortsWithoutTimeout(t *testing.T) {
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken, c.MaxNumSeqs = 60_000, 1 }})
+	r.add(request("running", 5))
+	r.add(request("waiting", 5))
+	r.awaitCounted(2)
+	r.terminate()
+	for _, id := range []string{"running", "waiting"} {
+		if got := r.outputs.awaitEnd(id); got.finish != enginecore.FinishAbort || !got.finished {
+			t.Errorf("%s: finish %v, in finished_requests %v, want abort, true", id, got.finish, got.finished)
+		}
+	}
+	if err := r.awaitStopped(); err != nil {
+		t.Errorf("Run returned %v, want nil", err)
+	}
+}
+
+func TestShutdown_AbortsAtItsDeadline(t *testing.T) {
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken, c.ShutdownTimeout = 60_000, 1 }})
+	r.add(request("a", 5))
+	r.awaitCounted(1)
+	r.terminate()
+	if got := r.outputs.awaitEnd("a"); got.finish != enginecore.FinishAbort {
+		t.Errorf("finish %v, want abort", got.finish)
+	}
+	if err := r.awaitStopped(); err != nil {
+		t.Errorf("Run returned %v, want nil", err)
+	}
+}
+
+func TestShutdown_SecondSignalKills(t *testing.T) {
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken, c.ShutdownTimeout = 60_000, 60 }})
+	r.add(request("a", 5))
+	r.awaitCounted(1)
+	r.terminate()
+	r.awaitState(ipc.StateDraining)
+	r.signals <- syscall.SIGINT
+	if err := r.awaitStopped(); !errors.Is(err, ErrKilled) {
+		t.Errorf("Run returned %v, want %v", err, ErrKilled)
+	}
+}
+
+func TestShutdown_WhileNobodyIsThereToJoin(t *testing.T) {
+	r := emptyRig(t)
+	r.address = "tcp://127.0.0.1:1"
+	r.start(t, rigOptions{}, nil)
+	r.awaitState(ipc.StateStarting)
+	if a := r.call(ipc.Call{Op: ipc.OpConfig}); a.Config == nil {
+		t.Error("no configuration before the frontend is there")
+	}
+	r.terminate()
+	if err := r.awaitStopped(); err != nil {
+		t.Errorf("Run returned %v, want nil", err)
+	}
+}
+
+func TestShutdown_DrainOfAPausedEngineEndsAtTheDeadline(t *testing.T) {
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken, c.ShutdownTimeout = 10, 1 }})
+	args := msgp.AppendBool(msgp.AppendString(msgp.AppendArrayHeader(nil, 2), "keep"), true)
+	if _, err := r.frontend.Client(0).Utility(timeout(t), 0, "pause_generation", args); err != nil {
+		t.Fatal(err)
+	}
+	r.add(request("a", 5))
+	r.awaitCounted(1)
+	r.terminate()
+	if got := r.outputs.awaitEnd("a"); got.finish != enginecore.FinishAbort {
+		t.Errorf("finish %v, want abort", got.finish)
+	}
+}
