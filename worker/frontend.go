@@ -264,19 +264,26 @@ func (f *frontend) stopRedialing() {
 	}
 }
 
-// close flushes the sockets after the loop's last words, and ends every goroutine of f. A worker without a supervisor
-// doesn't linger.
+// close flushes the sockets after the loop's last words, and ends every goroutine of f.
 func (f *frontend) close(cause error, stop context.CancelFunc) {
 	stop()
 	<-f.loop.ended
-	patience := linger
-	if errors.Is(cause, errOrphaned) {
-		patience = orphanLinger
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), lingerAfter(cause))
 	defer cancel()
 	f.session.close(ctx)
 	f.running.Wait()
+}
+
+// lingerAfter is how long closing may take: not long without a supervisor, no time at all for somebody who asked twice.
+func lingerAfter(cause error) time.Duration {
+	switch {
+	case errors.Is(cause, ErrKilled):
+		return 0
+	case errors.Is(cause, errOrphaned):
+		return orphanLinger
+	default:
+		return linger
+	}
 }
 
 func wait(ctx context.Context, d time.Duration) {
