@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"time"
+)
+
+// figure is one number that a scenario came to.
+type figure struct {
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit"`
+	Value  float64 `json:"value"`
+	AtMost float64 `json:"at_most,omitempty"` // the bar; 0 = none
+}
+
+func (f figure) missed() bool { return f.AtMost > 0 && f.Value > f.AtMost }
+
+// figures are those of one run, in the order in which they are shown.
+type figures struct {
+	list  []figure
+	lates map[string]*hist // for the plot, by name
+}
+
+func (fs *figures) add(name, unit string, value float64) {
+	fs.list = append(fs.list, figure{Name: name, Unit: unit, Value: value})
+}
+
+// bar adds a figure that must not be above atMost.
+func (fs *figures) bar(name, unit string, value, atMost float64) {
+	fs.list = append(fs.list, figure{Name: name, Unit: unit, Value: value, AtMost: atMost})
+}
+
+// spread adds median, 99th percentile and maximum of h in milliseconds; a bar other than 0 is the median's.
+func (fs *figures) spread(name string, h *hist, medianAtMost float64) {
+	fs.bar(name+" p50", "ms", milliseconds(h.quantile(0.5)), medianAtMost)
+	fs.add(name+" p99", "ms", milliseconds(h.quantile(0.99)))
+	fs.add(name+" max", "ms", milliseconds(h.most))
+}
+
+func (fs *figures) find(name string) (figure, bool) {
+	for _, f := range fs.list {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return figure{}, false
+}
+
+// MarshalJSON writes the list.
+func (fs figures) MarshalJSON() ([]byte, error) { return json.Marshal(fs.list) }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// perSecond is a rate; 0 where no time went by.
+func perSecond(n uint64, d time.Duration) float64 { return ratio(float64(n), d.Seconds()) }
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// report is a whole run of bench.
+type report struct {
+	Machine   machine    `json:"machine"`
+	Scenarios []measured `json:"scenarios"`
+}
+
+// measured is one scenario with all engines.
+type measured struct {
+	Name  string      `json:"name"`
+	About string      `json:"about"`
+	Runs  []engineRun `json:"runs"` // the engine's, then its peers'
+}
+
+// engineRun is one scenario with one engine.
+type engineRun struct {
+	Engine      string  `json:"engine"`
+	LoadAverage float64 `json:"load_average"` // of the machine, one minute's, when the run began
+	Figures     figures `json:"figures"`
+	Error       string  `json:"error,omitempty"`
+	err         error
+}
+
+func (m *measured) errors() []error {
+	var errs []error
+	for _, r := range m.Runs {
+		errs = append(errs, r.err)
+	}
+	return errs
+}
+
+// missed tells whether the engine, not one of its peers, missed a bar.
+func (r *report) missed() bool {
+	for _, m := range r.Scenarios {
+		for _, f := range m.Runs[0].Figures.list {
+			if f.missed() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *report) writeJSON(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vllm-vcr/frontend/engineclient"
+)
+
+const (
+	readyEngines = 8
+	readyTries   = 5
+	readyBar     = 500 // ms
+)
+
+// measureReady starts engines before and after the frontend that they look for.
+func measureReady(ctx context.Context, t target, _ time.Duration) (figures, error) {
+	var fs figures
+	for _, c := range []struct {
+		name string
+		try  func(context.Context, target) (time.Duration, error)
+	}{
+		{"command started after", readyAfter},
+		{"command started before", readyBefore},
+	} {
+		var times hist
+		for range readyTries {
+			took, err := c.try(ctx, t)
+			if err != nil {
+				return fs, fmt.Errorf("%s: %w", c.name, err)
+			}
+			times.add(took)
+		}
+		fs.add(c.name+" p50", "ms", milliseconds(times.quantile(0.5)))
+		fs.bar(c.name+" max", "ms", milliseconds(times.most), readyBar)
+	}
+	return fs, nil
+}
+
+// readyAfter has the handshake address up first. The time includes the start of all processes.
+func readyAfter(ctx context.Context, t target) (time.Duration, error) {
+	start := time.Now()
+	r, err := build(ctx, t, setup{engines: readyEngines, seqs: 128}, engineclient.Events{})
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(start)
+	r.close()
+	return took, nil
+}
+
+// readyBefore lets the engines look for the address in vain for a while, so that their patience shows.
+func readyBefore(ctx context.Context, t target) (time.Duration, error) {
+	port, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	address := "tcp://" + port
+	engine, err := startProcess(t.argv(setup{engines: readyEngines, seqs: 128}, address))
+	if err != nil {
+		return 0, err
+	}
+	if err := pause(ctx, settling); err != nil {
+		engine.stop()
+		return 0, err
+	}
+	start := time.Now()
+	f, err := engineclient.Listen(engineclient.Options{Handshake: address, Engines: readyEngines})
+	if err != nil {
+		engine.stop()
+		return 0, errors.Join(err, engine.ended())
+	}
+	r := &rig{frontend: f, engine: engine}
+	defer r.close()
+	if err := r.ready(ctx); err != nil {
+		return 0, err
+	}
+	return time.Since(start), nil
+}
