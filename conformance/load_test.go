@@ -7,35 +7,31 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// TestLoad sends several hundred requests at once, of which a third goes away at a moment of chance. Every answer that was
-// waited for is whole, and the books balance to the last request.
+// TestLoad has 200 clients ask ten times each, one after the other, and go away from a third of it at a moment of chance. Every answer
+// that was waited for is whole, and the books balance to the last request.
 func TestLoad(t *testing.T) {
-	const requests = 600
+	const clients, each = 200, 10
 	eachServer(t, func(t *testing.T, version string) {
 		srv := serve(t, setup{version: version, engines: 3, play: []string{"--max-num-seqs", "64",
-			"--time-to-first-token", "100", "--time-to-first-token-std-dev", "20",
+			"--time-to-first-token", "50", "--time-to-first-token-std-dev", "20",
 			"--inter-token-latency", "5", "--inter-token-latency-std-dev", "1"}})
-		rng := rand.New(rand.NewPCG(1, 2))
 		var crowd sync.WaitGroup
-		faults := make(chan error, requests)
-		stayed := uint64(0)
-		for i := range requests {
-			q, patience := completion(1+rng.IntN(100)), callLimit
-			if rng.IntN(2) == 0 {
-				q = q.streamed()
-			}
-			if i%3 == 0 {
-				patience = time.Duration(rng.IntN(1500)) * time.Millisecond
-			} else {
-				stayed++
-			}
+		var stayed atomic.Uint64
+		faults := make(chan error, clients*each)
+		for i := range uint64(clients) {
 			crowd.Go(func() {
-				if err := srv.visit(q, patience); err != nil {
-					faults <- fmt.Errorf("request %d: %w", i, err)
+				rng := rand.New(rand.NewPCG(1, i))
+				for range each {
+					here, err := srv.visit(rng)
+					stayed.Add(here)
+					if err != nil {
+						faults <- fmt.Errorf("client %d: %w", i, err)
+					}
 				}
 			})
 		}
@@ -45,23 +41,31 @@ func TestLoad(t *testing.T) {
 			t.Error(err)
 		}
 		got := srv.awaitIdle(t)
-		if got.Failed != 0 || got.Received > requests || got.Completed < stayed || got.Aborted == 0 {
-			t.Errorf("stats = %+v, want at most %d received, at least %d completed, some aborted, none failed", got, requests, stayed)
+		if got.Failed != 0 || got.Received > clients*each || got.Completed < stayed.Load() || got.Aborted == 0 {
+			t.Errorf("stats = %+v, want at most %d received, at least %d completed, some aborted, none failed", got, clients*each, stayed.Load())
 		}
-		t.Logf("of %d requests %d went away; %+v", requests, requests-stayed, got)
+		t.Logf("%d of %d requests were waited for; %+v", stayed.Load(), clients*each, got)
 	})
 }
 
-// visit asks q and waits for the answer as long as patience lasts: who stayed must have it whole.
-func (s *server) visit(q question, patience time.Duration) error {
+// visit asks for a random number of tokens and returns 1 if it stayed for the answer, which must then be whole, and 0 if it lost
+// patience before.
+func (s *server) visit(rng *rand.Rand) (stayed uint64, err error) {
+	q, patience := completion(1+rng.IntN(100)), callLimit
+	if rng.IntN(2) == 0 {
+		q = q.streamed()
+	}
+	if rng.IntN(3) == 0 {
+		patience = time.Duration(rng.IntN(500)) * time.Millisecond
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	got, err := s.ask(ctx, q)
 	if ctx.Err() != nil {
-		return nil // went away
+		return 0, nil
 	}
 	if err != nil {
-		return err
+		return 1, err
 	}
-	return got.complete(1, q.MaxTokens)
+	return 1, got.complete(1, q.MaxTokens)
 }

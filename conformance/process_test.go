@@ -48,13 +48,18 @@ func launch(t *testing.T, name string, env []string, argv ...string) *process {
 	return p
 }
 
-// bury ends the group and shows the log of a failed test.
+// bury ends the group, looks through its log for what no test may pass over, and shows the log of a failed test.
 func (p *process) bury(t *testing.T) {
 	p.kill(t)
-	if !t.Failed() {
-		return
+	text := p.printed(t)
+	for _, mark := range []string{"panic: ", "DATA RACE", "fatal error: "} {
+		if _, after, found := strings.Cut(text, mark); found {
+			t.Errorf("%s printed %q: %.2000s", p.name, mark, after)
+		}
 	}
-	t.Logf("%s (%s) printed:\n%s", p.name, p.cmd.ProcessState, lastLines(p.printed(t), 60))
+	if t.Failed() {
+		t.Logf("%s (%s) printed:\n%s", p.name, p.cmd.ProcessState, lastLines(text, 60))
+	}
 }
 
 // kill sends SIGKILL to the whole group and waits until nobody of it is left, nor any child of the leader that has a group
