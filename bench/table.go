@@ -89,6 +89,8 @@ func number(v float64) string {
 	switch {
 	case v == float64(int64(v)) && v < 1e4 && v > -1e4:
 		return strconv.FormatInt(int64(v), 10)
+	case v > -0.0005 && v < 0.0005:
+		return "0.000"
 	case v >= 1e6:
 		return fmt.Sprintf("%.2f M", v/1e6)
 	case v >= 1e4:
