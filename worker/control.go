@@ -22,6 +22,11 @@ type callInput struct {
 	answer func(number uint64, a ipc.Answer)
 }
 
+func isCall(in input) bool {
+	_, call := in.(callInput)
+	return call
+}
+
 func (in callInput) apply(l *loop, now engine.Time) {
 	a := l.perform(now, in.call)
 	if in.number != 0 {

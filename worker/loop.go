@@ -29,8 +29,9 @@ type input interface {
 // loop is the actor that owns an engine: nothing else touches what hangs below it, except for inputs, which anyone may
 // send while the loop runs.
 type loop struct {
-	inputs chan input
-	ended  chan struct{} // closed when the loop has ended and takes no more inputs
+	inputs   chan input
+	deferred input         // taken from inputs, for the next turn; nil = none
+	ended    chan struct{} // closed when the loop has ended and takes no more inputs
 
 	clock   Clock
 	alarm   *alarm
@@ -91,21 +92,34 @@ func (l *loop) run(ctx context.Context) (err error) {
 	}()
 	var alarm <-chan struct{}
 	for {
-		var first input
-		select {
-		case <-ctx.Done():
-			l.abortAll(l.clock.Now())
-			return context.Cause(ctx)
-		case first = <-l.inputs:
-		case <-alarm:
-		}
+		first, err := l.wait(ctx, alarm)
 		now := l.clock.Now()
+		if err != nil {
+			l.abortAll(now)
+			return err
+		}
 		next := l.turn(now, first)
 		if l.drained(now) {
 			l.abortAll(now)
 			return nil
 		}
 		alarm = l.alarm.at(now, next)
+	}
+}
+
+// wait returns the input that the next turn begins with, or nil when the alarm goes.
+func (l *loop) wait(ctx context.Context, alarm <-chan struct{}) (input, error) {
+	if in := l.deferred; in != nil {
+		l.deferred = nil
+		return in, nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case in := <-l.inputs:
+		return in, nil
+	case <-alarm:
+		return nil, nil
 	}
 }
 
@@ -122,14 +136,23 @@ func (l *loop) turn(now engine.Time, first input) engine.Time {
 	return next
 }
 
+// applyQueued gives a call of the supervisor a turn of its own: it sees what became of everything before it, and what
+// comes after it sees what became of it.
 func (l *loop) applyQueued(now engine.Time, first input) {
 	if first == nil {
 		return
 	}
 	first.apply(l, now)
+	if isCall(first) {
+		return
+	}
 	for n := 1; n < maxInputs; n++ {
 		select {
 		case in := <-l.inputs:
+			if isCall(in) {
+				l.deferred = in
+				return
+			}
 			in.apply(l, now)
 		default:
 			return

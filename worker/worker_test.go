@@ -36,10 +36,21 @@ func TestWorker_Request(t *testing.T) {
 	if len(got.events) != 2 || got.events[0].Type != enginecore.EventQueued || got.events[1].Type != enginecore.EventScheduled {
 		t.Fatalf("events %v, want QUEUED and SCHEDULED, once", got.events)
 	}
-	// All on one clock: queued, scheduled, TTFT later the first token, ITL later the next.
-	queued, scheduled := got.events[0].Time, got.events[1].Time
-	if queued > scheduled || got.at[0]-scheduled < 0.030 || got.at[1]-got.at[0] < 0.0095 {
-		t.Errorf("queued %f, scheduled %f, chunks at %f", queued, scheduled, got.at)
+	if got.events[0].Time > got.events[1].Time {
+		t.Errorf("queued at %f, after scheduled at %f", got.events[0].Time, got.events[1].Time)
+	}
+	got.checkPace(t, 0.030, 0.010)
+}
+
+// checkPace finds tokens that came before their time, by the engine's own clock. A busy machine may make them late.
+func (s *seen) checkPace(t *testing.T, ttft, itl float64) {
+	t.Helper()
+	const rounding = 1e-6
+	scheduled := s.events[1].Time
+	for i, at := range s.at {
+		if due := scheduled + ttft + float64(i)*itl; at < due-rounding {
+			t.Errorf("token %d left at %f, scheduled at %f: due at %f", i, at, scheduled, due)
+		}
 	}
 }
 
@@ -184,9 +195,7 @@ func TestWorker_TraceConflicts(t *testing.T) {
 	}
 	r.add(request("a", 3))
 	got := r.outputs.awaitEnd("a")
-	if ttft, gap := got.at[0]-got.events[1].Time, got.at[1]-got.at[0]; ttft < 0.040 || gap < 0.0195 {
-		t.Errorf("time to first token %f s, gap %f s, want those of the trace: 0.040, 0.020", ttft, gap)
-	}
+	got.checkPace(t, 0.040, 0.020)
 }
 
 func TestWorker_ResetKeepsWhatRuns(t *testing.T) {
