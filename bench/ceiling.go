@@ -43,8 +43,11 @@ func measureCeiling(ctx context.Context, bytes int, d time.Duration) (ceiling, e
 	_ = pull.Close() // what is on its way doesn't count
 	n := <-received
 	took := time.Since(start)
-	if err != nil || n == 0 {
-		return ceiling{}, fmt.Errorf("bare sockets: %d messages of %d bytes: %w", n, bytes, err)
+	if err == nil && n == 0 {
+		err = errNothing
+	}
+	if err != nil {
+		return ceiling{}, fmt.Errorf("bare sockets: messages of %d bytes: %w", bytes, err)
 	}
 	return ceiling{messages: perSecond(uint64(n), took), cpuPerMessage: (ownCPU() - cpu).Seconds() / float64(n)}, nil
 }

@@ -143,5 +143,5 @@ func (t totals) since(earlier totals) totals {
 	}
 }
 
-// errNothing is a window in which no answer came.
-var errNothing = errors.New("no token came while it was measured")
+// errNothing is a window in which nothing came.
+var errNothing = errors.New("nothing came while it was measured")

@@ -14,7 +14,6 @@ const (
 	idTemplate   = "cmpl-bench-0000-00000000"
 	slotAt       = len("cmpl-bench-")
 	generationAt = slotAt + 5
-	maxSlots     = 1 << 16
 )
 
 // promptTokens is the length of every prompt.

@@ -23,16 +23,17 @@ func roundTrip(t *testing.T, f *Frontend, r *recorder, e *fakeEngine) {
 // TestFrontend_EngineComesBack loses an engine and takes it again, in each of the ways in which one returns.
 func TestFrontend_EngineComesBack(t *testing.T) {
 	cases := []struct {
-		name   string
-		comeUp func(t *testing.T, f *Frontend, e *fakeEngine) *fakeEngine
+		name    string
+		clients int
+		comeUp  func(t *testing.T, f *Frontend, e *fakeEngine) *fakeEngine
 	}{
-		{"to the same addresses", func(t *testing.T, _ *Frontend, e *fakeEngine) *fakeEngine { e.connect(t); return e }},
-		{"by a handshake", func(t *testing.T, f *Frontend, e *fakeEngine) *fakeEngine { return join(t, f, e.rank) }},
+		{"to the same addresses", 1, func(t *testing.T, _ *Frontend, e *fakeEngine) *fakeEngine { e.connect(t); return e }},
+		{"by a handshake", 2, func(t *testing.T, f *Frontend, e *fakeEngine) *fakeEngine { return join(t, f, e.rank) }},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r, events := record()
-			f := listen(t, Options{Engines: 2, Clients: 2, KeepHandshake: true, Events: events})
+			f := listen(t, Options{Engines: 2, Clients: c.clients, KeepHandshake: true, Events: events})
 			other, e := join(t, f, 0), join(t, f, 1)
 			ready(t, f)
 			await(t, "up", r.up)

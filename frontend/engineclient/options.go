@@ -45,7 +45,8 @@ type Options struct {
 // everything else may be called concurrently.
 type Events struct {
 	// Outputs is called with every message on an output, except answers to [Client.Utility], on the goroutine of its
-	// connection. The delivery and all that it holds is valid until Outputs returns.
+	// connection. The delivery and all that it holds is valid until Outputs returns; until then nothing more is read from that
+	// connection, so a slow user slows its engine down and nobody else.
 	Outputs func(*Delivery)
 
 	// Up tells that an engine can be used, and what it registered with: at the start, and again whenever it comes back.
