@@ -39,7 +39,7 @@ cleanup() {
     say "ended"
 }
 trap cleanup EXIT
-trap 'exit 130' INT
+trap 'exit 0' INT # the way to end it
 trap 'exit 143' TERM
 
 need_free() {

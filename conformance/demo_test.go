@@ -44,8 +44,8 @@ func TestDemo(t *testing.T) {
 		t.Errorf("processes of the demo = %d, want a server, a supervisor and three workers", len(family))
 	}
 	demo.signal(t, syscall.SIGINT)
-	if code := demo.waitExit(t, 10*time.Second); code != 128+int(syscall.SIGINT) {
-		t.Errorf("exit code = %d, want %d", code, 128+int(syscall.SIGINT))
+	if code := demo.waitExit(t, 10*time.Second); code != 0 {
+		t.Errorf("exit code = %d, want 0", code)
 	}
 	awaitGone(t, time.Second, family...)
 }
