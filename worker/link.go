@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"vllm-vcr/ipc"
 	"vllm-vcr/logs"
@@ -118,11 +119,11 @@ func (s *supervisorLink) write() error {
 	}
 }
 
-// stop ends read and write.
+// stop ends read and write. The socket stays open: to the supervisor its end is the end of the worker.
 func (s *supervisorLink) stop() {
 	s.once.Do(func() {
 		close(s.done)
-		_ = s.conn.Close() // nothing is left to be said
+		_ = s.conn.SetDeadline(time.Unix(1, 0)) // fails only on a closed connection, of which read has heard
 	})
 }
 

@@ -34,7 +34,7 @@ const linger = 5 * time.Second
 
 // close flushes and ends the link's sockets, within ctx, and waits for those who watch it.
 func (k *link) close(ctx context.Context) {
-	_ = k.out.Close(ctx) // what a lost peer did not take is lost
+	k.left.Go(func() { _ = k.out.Close(ctx) }) // what a lost peer did not take is lost
 	_ = k.in.Close(ctx)
 	k.left.Wait()
 }

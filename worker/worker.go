@@ -47,13 +47,14 @@ type Env struct {
 // Run is a worker's life: from the supervisor's first frame to the end of a drain, then it returns nil. A [PanicError] is
 // a defect of the engine; any other error says why the worker could not go on.
 func Run(env Env) error {
+	defer env.Supervisor.Close()
 	start, err := readStart(env.Supervisor)
 	if err != nil {
-		return errors.Join(err, env.Supervisor.Close())
+		return err
 	}
 	filter, err := logs.ParseFilter(start.LogFilter)
 	if err != nil {
-		return errors.Join(err, env.Supervisor.Close())
+		return err
 	}
 	root := logs.New(env.Stderr, logs.Format(start.LogFormat), filter)
 	err = serve(env, start, root)
@@ -63,7 +64,6 @@ func Run(env Env) error {
 // serve builds the engine, tells the supervisor and runs the actors.
 func serve(env Env, start ipc.Start, root *logs.Root) error {
 	link := newSupervisorLink(env.Supervisor, target(root, logs.Process, start))
-	defer link.stop()
 	l, err := newLoop(start, env.Page, link.report, root)
 	if err != nil {
 		return err
