@@ -8,7 +8,7 @@ import (
 )
 
 // lingerTime bounds the wait for the peer to read to our end of the stream.
-const lingerTime = time.Second
+const lingerTime = 500 * time.Millisecond
 
 // Close refuses further messages, writes what is queued until ctx ends, and
 // ends the connection. When it returns, no goroutine of the connection is left
@@ -17,7 +17,7 @@ const lingerTime = time.Second
 // unsent and why. A ctx that has ended already closes at once.
 //
 // Having flushed, Close shuts its half of the stream down and reads on for at
-// most a second, until the peer has closed its own: a socket closed over unread
+// most half a second, until the peer has closed its own: a socket closed over unread
 // bytes is reset, and the reset would overtake what was just written.
 func (c *Conn) Close(ctx context.Context) error {
 	c.closing.Store(true)
