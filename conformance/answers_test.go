@@ -93,6 +93,32 @@ func TestAnswers_EveryEngine(t *testing.T) {
 	})
 }
 
+// TestAnswers_TwoHosts has two supervisors serve one frontend, as if on two hosts: rank 0 is the first one's only engine, ranks 1
+// and 2 are the second one's engines 0 and 1.
+func TestAnswers_TwoHosts(t *testing.T) {
+	eachServer(t, func(t *testing.T, version string) {
+		first := prepare(t, setup{version: version, engines: 3})
+		second := prepare(t, setup{version: version, engines: 2, play: []string{"--data-parallel-start-rank", "1"}})
+		first.startFrontend(t)
+		first.setup.engines = 1
+		second.ports.handshake, second.frontend, second.http = first.ports.handshake, first.frontend, first.http
+		first.startEngines(t)
+		second.startEngines(t)
+		first.waitReady(t)
+		second.waitReady(t)
+		for rank := range 3 {
+			if err := first.mustAsk(t, completion(5).at(rank)).complete(1, 5); err != nil {
+				t.Errorf("rank %d: %v", rank, err)
+			}
+		}
+		for rank, e := range append(first.fleet(t), second.fleet(t)...) {
+			if e.Rank != rank || e.Stats.Completed != 1 {
+				t.Errorf("engine %d: rank = %d, completed = %d, want %d and 1", e.Index, e.Rank, e.Stats.Completed, rank)
+			}
+		}
+	})
+}
+
 // TestAnswers_ContextLength shows both limits: the one the engine advertised, which the frontend keeps by itself, and the one it
 // has been given since, which cuts the answer to nothing.
 func TestAnswers_ContextLength(t *testing.T) {

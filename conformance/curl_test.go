@@ -140,7 +140,8 @@ func TestCurl_Log(t *testing.T) {
 	if status, body := srv.curl(t, "/log"); status != 200 || strings.TrimSpace(body) != `{"filter":"info"}` {
 		t.Errorf("GET /log: %d %s, want 200 and the filter", status, body)
 	}
-	if status, body := srv.curl(t, "/log", "-X", "PUT", "-H", "Content-Type: application/json", "-d", `{"filter": "vllm_vcr=loud"}`); status != 400 || !strings.Contains(body, "invalid log filter") {
+	status, body := srv.curl(t, "/log", "-X", "PUT", "-H", "Content-Type: application/json", "-d", `{"filter": "vllm_vcr=loud"}`)
+	if status != 400 || !strings.Contains(body, "invalid log filter") {
 		t.Errorf("bad filter: %d %s, want 400 and the reason", status, body)
 	}
 }
@@ -171,7 +172,8 @@ func TestCurl_Stopped(t *testing.T) {
 	}
 	srv.awaitState(t, 1, "ready")
 	for index := range 3 {
-		if status, body := srv.curl(t, fmt.Sprintf("/engines/%d/config", index)); status != 200 || !strings.Contains(body, `"inter_token_latency":0,`) {
+		status, body := srv.curl(t, fmt.Sprintf("/engines/%d/config", index))
+		if status != 200 || !strings.Contains(body, `"inter_token_latency":0,`) {
 			t.Errorf("engine %d: %d %s, want inter_token_latency 0 as before", index, status, body)
 		}
 	}
