@@ -24,7 +24,7 @@ func (f *Fleet) PatchEngine(ctx context.Context, index int, p config.Patch) (con
 func (f *Fleet) ResetConfig(ctx context.Context) (config.Live, error) {
 	return f.patch(ctx, f.members, func() config.Patch {
 		var current []config.Live
-		f.read(func() {
+		_ = f.read(ctx, func() { // where it cannot be read, the change fails too
 			for _, m := range f.members {
 				current = append(current, m.live)
 			}
@@ -62,14 +62,23 @@ func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() ip
 	c.Op, c.Change = ipc.OpPrepare, f.change
 	_, errs := f.fanOut(ctx, members, c)
 	if err := first(errs); err != nil {
-		f.send(abortEvent{members, c.Change})
+		f.sendLate(abortEvent{members, c.Change})
 		return nil, err
 	}
-	if !f.send(commitEvent{members, c}) {
-		return nil, errStopped
+	if err := f.commit(members, c); err != nil {
+		return nil, err
 	}
 	answers, errs := f.fanOut(ctx, members, ipc.Call{Op: ipc.OpConfig})
 	return answers, applied(members, errs)
+}
+
+// commit enters the second round, unless an engine was lost since it agreed: then nothing changes anywhere.
+func (f *Fleet) commit(members []*member, c ipc.Call) error {
+	e := commitEvent{members, c, make(chan error, 1)}
+	if err := f.send(context.Background(), e); err != nil {
+		return &GoneError{members[0].index, members[0].rank, err.Error()}
+	}
+	return <-e.madeC
 }
 
 // applied words what came of a second round in which an engine died or fell silent. The others have the change, and a
@@ -120,18 +129,38 @@ func (e abortEvent) apply(f *Fleet) {
 type commitEvent struct {
 	members []*member
 	call    ipc.Call
+	madeC   chan error // capacity 1: nil, or why nothing has changed
 }
 
 func (e commitEvent) apply(f *Fleet) {
 	for _, m := range e.members {
-		m.prepared = 0
-		m.generation = e.call.Change
-		if live, err := e.call.Patch.Apply(m.live); err == nil { // every worker has checked it
-			m.live = live
-		}
-		f.tell(m, ipc.Call{Op: ipc.OpCommit, Change: e.call.Change})
-		if m.process == nil && e.call.ResetStats {
-			m.page.Reset()
+		if m.prepared != e.call.Change {
+			abortEvent{e.members, e.call.Change}.apply(f)
+			e.madeC <- m.lost()
+			return
 		}
 	}
+	for _, m := range e.members {
+		f.commitOne(m, e.call)
+	}
+	e.madeC <- nil
+}
+
+// lost says that the process which prepared a change is no more.
+func (m *member) lost() error {
+	if m.process == nil {
+		return m.gone()
+	}
+	return &GoneError{m.index, m.rank, "its process ended in the middle of the change; another one has taken its place"}
+}
+
+func (f *Fleet) commitOne(m *member, c ipc.Call) {
+	m.prepared, m.generation = 0, c.Change
+	if live, err := c.Patch.Apply(m.live); err == nil { // every worker has checked it
+		m.live = live
+	}
+	if c.ResetStats {
+		m.resetBy = c.Change
+	}
+	f.tell(m, ipc.Call{Op: ipc.OpCommit, Change: c.Change})
 }

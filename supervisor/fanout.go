@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"time"
 
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
@@ -11,13 +12,30 @@ import (
 // fanOut asks every one of the members, in order, and then waits for their answers in order: each is asked after the one
 // before it, and the wait is the slowest one's. answers[i] and errs[i] belong to members[i].
 func (f *Fleet) fanOut(ctx context.Context, members []*member, c ipc.Call) (answers []ipc.Answer, errs []error) {
+	e := ask(members, c)
+	return f.collect(ctx, e, f.send(ctx, e))
+}
+
+func ask(members []*member, c ipc.Call) askEvent {
 	questions := make([]*question, len(members))
 	for i, m := range members {
-		questions[i] = f.ask(m, c)
+		questions[i] = &question{m: m, call: c, asked: time.Now(), replyC: make(chan reply, 1)}
 	}
-	answers, errs = make([]ipc.Answer, len(members)), make([]error, len(members))
-	for i, q := range questions {
-		answers[i], errs[i] = f.wait(ctx, q)
+	return askEvent{questions}
+}
+
+// collect waits for the answers to questions that Run has taken, or has not, for a reason.
+func (f *Fleet) collect(ctx context.Context, e askEvent, untaken error) (answers []ipc.Answer, errs []error) {
+	answers, errs = make([]ipc.Answer, len(e.questions)), make([]error, len(e.questions))
+	for i, q := range e.questions {
+		switch {
+		case errors.Is(untaken, errStopped):
+			errs[i] = &GoneError{q.m.index, q.m.rank, untaken.Error()}
+		case untaken != nil:
+			errs[i] = q.unanswered()
+		default:
+			answers[i], errs[i] = f.wait(ctx, q)
+		}
 		if errs[i] == nil && answers[i].Refused != "" {
 			errs[i] = &RefusedError{q.m.index, q.m.rank, answers[i].Refused}
 		}

@@ -1,13 +1,13 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"vllm-vcr/config"
@@ -15,43 +15,28 @@ import (
 	"vllm-vcr/logs"
 )
 
-// killGrace is how long a worker may overstay the end of its drain.
-const killGrace = 5 * time.Second
-
 // Options is what a fleet needs besides its configuration.
 type Options struct {
 	// Signals brings SIGTERM and SIGINT: the first drains the fleet, the second kills it.
 	Signals <-chan os.Signal
-	// Log is the supervisor's own log, LogFormat how workers write theirs.
+	// Log is the supervisor's own log, LogFormat how workers write theirs. Log must be set.
 	Log       *logs.Root
 	LogFormat logs.Format
 	// Command returns what to start a worker with; nil = this program's worker sub-command. For tests.
 	Command func() *exec.Cmd
 }
 
-// SignalError says that a second signal ended the fleet at once.
-type SignalError struct{ Signal os.Signal }
-
-func (e *SignalError) Error() string { return fmt.Sprintf("killed by a second signal: %v", e.Signal) }
-
-// ExitCode is the shell's code for a process that a signal ended.
-func (e *SignalError) ExitCode() int {
-	if s, ok := e.Signal.(syscall.Signal); ok {
-		return 128 + int(s)
-	}
-	return 1
-}
-
 var (
 	errFrontendLost = errors.New("the frontend is gone")
-	errStopped      = errors.New("stopped")
+	errStopped      = errors.New("the fleet has been stopped")
 )
 
 // Fleet is the engines and their processes. Make it with [New] and let [Fleet.Run] work; the other methods may be called
-// from any goroutine, before Run has begun too.
+// from any goroutine, before Run has begun and after it has ended too: they wait for their context at most.
 type Fleet struct {
 	cfg     config.Config
 	opts    Options
+	timing  timing
 	members []*member
 	log     *logs.Logger
 
@@ -64,15 +49,18 @@ type Fleet struct {
 	running sync.WaitGroup
 
 	// What follows belongs to Run.
-	spawner  *spawner
-	calls    uint64
-	startup  <-chan time.Time // nil when every engine has been ready once
-	killing  <-chan time.Time // nil until a drain has begun
-	draining bool
-	result   error
+	spawner   *spawner
+	unstarted []*member        // in index order
+	startC    chan struct{}    // closed while unstarted holds somebody, else nil
+	calls     uint64           // number of the last call
+	startup   <-chan time.Time // nil when every engine has been ready once
+	killing   <-chan time.Time // nil until a drain has begun
+	signalled bool
+	draining  bool
+	result    error
 }
 
-// event is one thing that happens to the fleet.
+// event is one thing that happens to the fleet. It is applied by Run, between two others.
 type event interface{ apply(f *Fleet) }
 
 // New returns the fleet that cfg describes, with a page for each engine and no process yet.
@@ -81,7 +69,7 @@ func New(cfg config.Config, o Options) (*Fleet, error) {
 		o.Command = command
 	}
 	f := &Fleet{
-		cfg: cfg, opts: o, log: o.Log.Target(logs.Process),
+		cfg: cfg, opts: o, timing: defaultTiming(), log: o.Log.Target(logs.Process),
 		events: make(chan event), ended: make(chan struct{}), stopC: make(chan struct{}), changes: make(chan struct{}, 1),
 	}
 	for i := range int(cfg.EngineCount) {
@@ -102,16 +90,15 @@ func (f *Fleet) Len() int { return len(f.members) }
 func (f *Fleet) Stop(error) { f.stop.Do(func() { close(f.stopC) }) }
 
 // Run starts the workers in index order and works until all of them have ended after a stop. It returns nil then, a
-// *SignalError after a second signal, or why the fleet could not go on.
+// *SignalError after a second signal, or why the fleet could not go on. It is called once.
 func (f *Fleet) Run() error {
 	defer f.close()
 	f.spawner = newSpawner()
 	if f.cfg.StartupTimeout > 0 {
 		f.startup = time.After(time.Duration(f.cfg.StartupTimeout) * time.Second)
 	}
-	for _, m := range f.members {
-		f.spawn(m)
-	}
+	f.unstarted, f.startC = f.members, make(chan struct{})
+	close(f.startC)
 	for !f.done() {
 		f.turn()
 	}
@@ -143,6 +130,8 @@ func (f *Fleet) turn() {
 		f.signal(s)
 	case <-stop:
 		f.drain(f.cfg.ShutdownTimeout)
+	case <-f.startC:
+		f.startNext()
 	case <-f.startup:
 		f.startup = nil
 		f.fail(fmt.Errorf("not ready after %d s: %s", f.cfg.StartupTimeout, strings.Join(f.unready(), ", ")))
@@ -151,45 +140,13 @@ func (f *Fleet) turn() {
 	}
 }
 
-func (f *Fleet) signal(s os.Signal) {
-	f.log.Info().Str("signal", s.String()).Msg("signal received")
-	if !f.draining {
-		f.drain(f.cfg.ShutdownTimeout)
-		return
+// startNext starts one worker for the first time. Whatever else happens is looked at between two of them.
+func (f *Fleet) startNext() {
+	m := f.unstarted[0]
+	if f.unstarted = f.unstarted[1:]; len(f.unstarted) == 0 {
+		f.startC = nil
 	}
-	f.result = &SignalError{s}
-	f.killAll("killed at a second signal")
-}
-
-// fail stops the fleet because of err.
-func (f *Fleet) fail(err error) {
-	if f.result == nil {
-		f.result = err
-	}
-	if !f.draining {
-		f.log.Error().Err(err).Msg("stopping")
-		f.drain(0)
-	}
-}
-
-// drain tells every worker to finish within timeout seconds. Workers that wait to be started again are not.
-func (f *Fleet) drain(timeout uint64) {
-	f.draining = true
-	f.startup = nil
-	f.killing = time.After(time.Duration(timeout)*time.Second + killGrace)
-	for _, m := range f.members {
-		m.cancelRestart()
-		f.tell(m, ipc.Call{Op: ipc.OpDrain, Timeout: timeout})
-	}
-}
-
-func (f *Fleet) killAll(reason string) {
-	for _, m := range f.members {
-		if m.process != nil {
-			m.reason = reason
-			m.process.kill()
-		}
-	}
+	f.spawn(m)
 }
 
 // unready names the engines that have never been ready.
@@ -203,11 +160,14 @@ func (f *Fleet) unready() []string {
 	return names
 }
 
-// close ends everything that Run or the methods of f started.
+// close ends everything that Run or the methods of f started. Processes are left only where Run panics.
 func (f *Fleet) close() {
 	close(f.ended)
 	for _, m := range f.members {
-		f.resolveAll(m, &GoneError{m.index, m.rank, "the fleet has been stopped"})
+		if m.process != nil {
+			m.process.kill()
+		}
+		f.resolveAll(m, &GoneError{m.index, m.rank, errStopped.Error()})
 	}
 	f.running.Wait()
 	f.spawner.stop()
@@ -233,12 +193,27 @@ func (f *Fleet) logLedger() {
 		Uint64("aborted", sum.Aborted).Uint64("lost", lost).Msg("fleet stopped")
 }
 
-// send hands e to Run and reports false where Run has ended.
-func (f *Fleet) send(e event) bool {
+// send hands e to Run. Its error is errStopped where Run has ended, or that of ctx where Run did not take e before ctx
+// ended; e is never applied then.
+func (f *Fleet) send(ctx context.Context, e event) error {
 	select {
 	case f.events <- e:
-		return true
+		return nil
 	case <-f.ended:
-		return false
+		return errStopped
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+}
+
+// late is for what is done after the caller's own time is over. Run, while it works, takes an event within milliseconds.
+func (f *Fleet) late() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), f.timing.patience)
+}
+
+// sendLate hands e to Run after the caller's own time is over. Where Run doesn't take it, nothing is harmed.
+func (f *Fleet) sendLate(e event) {
+	ctx, cancel := f.late()
+	defer cancel()
+	_ = f.send(ctx, e) // as said above
 }

@@ -12,15 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxPending is how many frames may be on their way to a worker. It owes one answer at most, so that a handful is the
+// most there ever is, even where it is stopped and reads none.
+const maxPending = 16
+
 // process is one worker process and our end of the socket to it.
 type process struct {
 	cmd *exec.Cmd
 	// conn must stay referenced: where the garbage collector closes it, the worker leaves.
 	conn net.Conn
-}
+	// pending are frames for write, which is the only one to write to conn: a worker that is stopped makes it wait, and
+	// nobody else.
+	pending chan []byte
+	leftC   chan struct{} // closed by wait
 
-// leaveGrace is how long a worker may take to leave after its socket was closed.
-const leaveGrace = 2 * time.Second
+	// What follows belongs to Fleet.Run.
+	blame   string // why the supervisor killed it, "" = it did not
+	strayed bool   // it answered a call that was not open
+}
 
 // command returns what a worker is started with: this very program, even where its file was replaced or removed since.
 func command() *exec.Cmd {
@@ -91,7 +100,7 @@ func start(cmd *exec.Cmd, page *os.File) (*process, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	return &process{cmd: cmd, conn: conn}, nil
+	return &process{cmd: cmd, conn: conn, pending: make(chan []byte, maxPending), leftC: make(chan struct{})}, nil
 }
 
 func socketPair() (net.Conn, *os.File, error) {
@@ -114,13 +123,48 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // kill goes by the handle of a child that was not waited for yet, never by a number that may be somebody else's.
 func (p *process) kill() { _ = p.cmd.Process.Kill() } // the only error is that it has ended
 
-// wait closes the socket, gives the worker time to leave by itself and returns how it ended. It is called once.
-func (p *process) wait() string {
+// enqueue leaves a frame to write and reports false where too many are on their way already.
+func (p *process) enqueue(frame []byte) bool {
+	select {
+	case p.pending <- frame:
+		return true
+	default:
+		return false
+	}
+}
+
+// write sends what is pending until the process has left.
+func (p *process) write() {
+	for {
+		select {
+		case frame := <-p.pending:
+			if _, err := p.conn.Write(frame); err != nil {
+				return // its reader sees the end, and what happened to the process
+			}
+		case <-p.leftC:
+			return
+		}
+	}
+}
+
+// wait closes the socket, gives the worker that much time to leave by itself and returns how it ended. It is called once.
+func (p *process) wait(grace time.Duration) string {
 	_ = p.conn.Close()
-	impatient := time.AfterFunc(leaveGrace, p.kill)
+	close(p.leftC)
+	impatient := time.AfterFunc(grace, p.kill)
 	defer impatient.Stop()
+	p.endGroup()
 	_ = p.cmd.Wait() // the state says it all
 	return ending(p.cmd.ProcessState)
+}
+
+// endGroup waits for the end of the process and kills what it may have started. That is done while nobody has taken its
+// exit status: until then its number, which is the group's, is nobody else's.
+func (p *process) endGroup() {
+	for unix.Waitid(unix.P_PID, p.pid(), nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+		continue
+	}
+	_ = unix.Kill(-p.pid(), unix.SIGKILL) // the only error is that nothing is left
 }
 
 func ending(s *os.ProcessState) string {

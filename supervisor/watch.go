@@ -2,17 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"vllm-vcr/ipc"
-	"vllm-vcr/logs"
-)
-
-const (
-	// silence is how long a worker may say nothing before somebody who looks at it has it pinged.
-	silence = time.Second
-	// pingPatience is how long they wait for its answer.
-	pingPatience = time.Second
 )
 
 // readEvent runs do where it may read the fleet's state.
@@ -26,38 +19,41 @@ func (e readEvent) apply(*Fleet) {
 	close(e.doneC)
 }
 
-// read runs do where it may read the fleet's state, and returns after it. It reports false where the fleet has been
-// stopped; do has not run then.
-func (f *Fleet) read(do func()) bool {
+// read runs do where it may read the fleet's state, and returns after it. Where send has an error, do has not run.
+func (f *Fleet) read(ctx context.Context, do func()) error {
 	e := readEvent{do, make(chan struct{})}
-	if !f.send(e) {
-		return false
+	if err := f.send(ctx, e); err != nil {
+		return err
 	}
 	<-e.doneC
-	return true
+	return nil
 }
 
 // pingSilent asks every living engine that has said nothing lately for a sign of life. It waits for at most a second.
 func (f *Fleet) pingSilent(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, f.timing.patience)
+	defer cancel()
 	var silent []*member
-	f.read(func() {
+	_ = f.read(ctx, func() { // the caller reads after this, and sees why not
 		for _, m := range f.members {
-			if m.process != nil && m.greeted && (time.Since(m.heard) > silence || m.frozen.Load()) {
+			if m.process != nil && m.greeted && (time.Since(m.heard) > f.timing.silence || m.frozen.Load()) {
 				silent = append(silent, m)
 			}
 		}
 	})
-	ctx, cancel := context.WithTimeout(ctx, pingPatience)
-	defer cancel()
-	f.fanOut(ctx, silent, ipc.Call{Op: ipc.OpPing})
+	if len(silent) > 0 {
+		f.fanOut(ctx, silent, ipc.Call{Op: ipc.OpPing})
+	}
 }
 
-// Engines describes every engine, by index, after a sign of life of those that were silent. Once the fleet has been
-// stopped it returns nothing.
+// Engines describes every engine, by index, after a sign of life of those that were silent. The list is empty before Run
+// has begun and once the fleet has been stopped.
 func (f *Fleet) Engines(ctx context.Context) []EngineStatus {
 	f.pingSilent(ctx)
-	var list []EngineStatus
-	f.read(func() {
+	ctx, cancel := f.late()
+	defer cancel()
+	list := []EngineStatus{}
+	_ = f.read(ctx, func() { // as said above
 		for _, m := range f.members {
 			list = append(list, m.status())
 		}
@@ -94,21 +90,31 @@ func (m *member) shown() string {
 // Health sums the engines up in one word, after a sign of life of those that were silent.
 func (f *Fleet) Health(ctx context.Context) Health {
 	f.pingSilent(ctx)
-	h := Health{Status: HealthDraining}
-	f.read(func() {
-		h.Status = HealthOK
-		for _, m := range f.members {
-			state := m.shown()
-			if state == StateReady {
-				continue
-			}
-			h.Engines = append(h.Engines, EngineHealth{m.index, state, m.reason})
-			h.Status = worse(h.Status, state, m.restarts > 0)
+	ctx, cancel := f.late()
+	defer cancel()
+	var h Health
+	switch err := f.read(ctx, func() { h = f.health() }); {
+	case errors.Is(err, errStopped):
+		return Health{Status: HealthDraining}
+	case err != nil: // Run has not begun
+		return Health{Status: HealthStarting}
+	}
+	return h
+}
+
+func (f *Fleet) health() Health {
+	h := Health{Status: HealthOK}
+	for _, m := range f.members {
+		state := m.shown()
+		if state == StateReady {
+			continue
 		}
-		if f.draining {
-			h.Status = HealthDraining
-		}
-	})
+		h.Engines = append(h.Engines, EngineHealth{m.index, state, m.reason})
+		h.Status = worse(h.Status, state, m.restarts > 0)
+	}
+	if f.draining {
+		h.Status = HealthDraining
+	}
 	return h
 }
 
@@ -122,21 +128,4 @@ func worse(health, state string, again bool) string {
 		return health
 	}
 	return HealthDegraded
-}
-
-// Filter returns the log filter in force, in its normal form.
-func (f *Fleet) Filter() string { return f.opts.Log.Filter().String() }
-
-// SetFilter changes the log filter of this process and of every worker's, and returns its normal form. A worker that is
-// gone or silent doesn't matter: it gets the filter when it starts or wakes up.
-func (f *Fleet) SetFilter(ctx context.Context, text string) (string, error) {
-	filter, err := logs.ParseFilter(text)
-	if err != nil {
-		return "", err
-	}
-	f.opts.Log.SetFilter(filter)
-	ctx, cancel := context.WithTimeout(ctx, pingPatience)
-	defer cancel()
-	f.fanOut(ctx, f.members, ipc.Call{Op: ipc.OpLog, Filter: filter.String()})
-	return filter.String(), nil
 }

@@ -1,0 +1,143 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vllm-vcr/config"
+	"vllm-vcr/ipc"
+)
+
+// listen reads what a process says until its socket ends, and then waits for the end of the process itself. One that
+// talks nonsense is ended.
+func (f *Fleet) listen(m *member, p *process) {
+	grace := f.timing.leaveGrace
+	fault := f.hear(m, p)
+	if fault != nil {
+		grace = 0
+	}
+	ending := p.wait(grace)
+	_ = f.send(context.Background(), endedEvent{m, p, fault, ending}) // nobody is left to tell where Run has ended
+}
+
+// hear returns nil at the end of the socket, or what is wrong with a frame.
+func (f *Fleet) hear(m *member, p *process) error {
+	var buf []byte
+	for {
+		var frame ipc.Frame
+		var err error
+		frame, buf, err = ipc.ReadFrame(p.conn, buf)
+		if errors.Is(err, ipc.ErrFrameSize) {
+			return err
+		}
+		if err != nil {
+			return nil
+		}
+		e, err := decodeFrame(m, p, frame)
+		if err != nil {
+			return err
+		}
+		if f.send(context.Background(), e) != nil {
+			return nil
+		}
+	}
+}
+
+// decodeFrame makes an event of a frame, which it doesn't keep.
+func decodeFrame(m *member, p *process, frame ipc.Frame) (event, error) {
+	e := frameEvent{m: m, p: p, kind: frame.Kind, call: frame.Call}
+	switch frame.Kind {
+	case ipc.KindHello:
+		var hello ipc.Hello
+		if err := frame.Decode(&hello); err != nil {
+			return nil, err
+		}
+		return e, hello.Check()
+	case ipc.KindState:
+		if err := frame.Decode(&e.state); err != nil {
+			return nil, err
+		}
+		return e, e.state.Check()
+	case ipc.KindAnswer:
+		return e, frame.Decode(&e.answer)
+	default:
+		return nil, fmt.Errorf("frame kind %d, want hello, state or answer", frame.Kind)
+	}
+}
+
+// frameEvent is something that a process said.
+type frameEvent struct {
+	m      *member
+	p      *process
+	kind   ipc.Kind
+	call   uint64
+	state  ipc.State
+	answer ipc.Answer
+}
+
+func (e frameEvent) apply(f *Fleet) {
+	m := e.m
+	if m.process != e.p {
+		return
+	}
+	m.heard = time.Now()
+	switch e.kind {
+	case ipc.KindHello:
+		m.greeted = true
+		f.askNext(m)
+	case ipc.KindState:
+		f.reported(m, e.state)
+	case ipc.KindAnswer:
+		f.answered(m, e.call, e.answer)
+	}
+}
+
+// reported takes a worker's word for its state.
+func (f *Fleet) reported(m *member, s ipc.State) {
+	lost := s.State == ipc.StateReconnecting && m.state == StateReady
+	m.state = s.State
+	f.log.Debug().Int("engine", m.index).Str("state", s.State).Msg("engine state")
+	if s.State == ipc.StateReady {
+		m.addresses, m.joined, m.joinedOnce = s.Addresses, s.Joined, true
+		f.joined()
+	}
+	if lost && f.cfg.OnFrontendLoss == config.LossExit {
+		f.fail(fmt.Errorf("%s: %w", name(m.index, m.rank), errFrontendLost))
+	}
+}
+
+// joined ends the start-up once every engine has been ready.
+func (f *Fleet) joined() {
+	if f.startup == nil || len(f.unready()) > 0 {
+		return
+	}
+	f.startup = nil
+	f.log.Info().Int("engines", len(f.members)).Msg("every engine is ready")
+}
+
+// endedEvent is the end of a process.
+type endedEvent struct {
+	m      *member
+	p      *process
+	fault  error // nonsense it talked, nil = none
+	ending string
+}
+
+func (e endedEvent) apply(f *Fleet) {
+	if e.m.process == e.p {
+		f.died(e.m, e.reason(), errors.Is(e.fault, ipc.ErrVersion))
+	}
+}
+
+// reason begins with why the supervisor ended it, where it did.
+func (e endedEvent) reason() string {
+	switch {
+	case e.p.blame != "":
+		return e.p.blame + "; " + e.ending
+	case e.fault != nil:
+		return e.fault.Error() + "; " + e.ending
+	}
+	return e.ending
+}
