@@ -1,7 +1,15 @@
-# Every target sets up what it needs. `make help` lists them.
-GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-BIN     := bin/vllm-vcr
+# Every target sets up what it needs, or says what to install. `make help` lists them.
+GO       ?= go
+PYTHON   ?= python3
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 30s
+IMAGE    ?= vllm-vcr
+
+BIN         := bin/vllm-vcr
+VENV        := .cache/venv
+TAGS        := interop,conformance,conformance_python
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+PEERS       := pyzmq==27.3.0 msgspec==0.23.0
 
 .DEFAULT_GOAL := help
 
@@ -10,5 +18,71 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 30
 
 .PHONY: build
-build: ## bin/vllm-vcr, one static binary
+build: go ## bin/vllm-vcr, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/vllm-vcr
+
+.PHONY: demo
+demo: build ## vLLM's own server over three engines, and curl lines to try; Ctrl-C ends it
+	@conformance/demo.sh
+
+.PHONY: test
+test: go $(VENV)/ready ## every test but those that need vLLM: with the race detector, and against libzmq and msgspec
+	@echo 'int main(void) { return 0; }' | $$($(GO) env CC) -x c -o /dev/null - || \
+	    { echo 'go test -race needs a C compiler (Debian: apt-get install gcc libc6-dev)' >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) test -race -shuffle=on ./...
+	PYTHON=$(CURDIR)/$(VENV)/bin/python $(GO) test -tags interop ./protocol/...
+
+.PHONY: lint
+lint: go ## gofmt, go vet and staticcheck, with the code behind build tags
+	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); [ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags $(TAGS) ./protocol/...
+	$(GO) vet -tags conformance ./conformance
+	$(GO) vet -tags conformance_python ./conformance
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) -tags interop ./protocol/...
+	$(GO) run $(STATICCHECK) -tags conformance ./conformance
+
+.PHONY: fuzz
+fuzz: go ## every fuzz target for FUZZTIME (30s) each
+	@set -e; for package in $$($(GO) list ./...); do \
+	    for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	        echo "$$package $$target"; \
+	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+	    done; \
+	done
+
+.PHONY: conformance
+conformance: build ## the engines under vLLM's Rust server, versions 0.27.1 and 0.33.0; fetches them once (700 MB)
+	conformance/fetch-frontends.sh 0.27.1 0.33.0
+	$(GO) test -tags conformance -count=1 -timeout 15m ./conformance
+
+.PHONY: conformance-python
+conformance-python: build ## the engines under vLLM's Python server; fetches torch once (8 GB of disk, 10 minutes)
+	conformance/fetch-python.sh
+	$(GO) test -tags conformance_python -count=1 -timeout 60m ./conformance
+
+.PHONY: bench
+bench: build ## throughput, pacing, idle cost, start-up and control latency, each beside its bar; flags in BENCH
+	$(GO) run ./bench $(BENCH)
+
+.PHONY: image
+image: build ## the container image, built and tried with buildah (as root)
+	deploy/image.sh $(IMAGE):$(VERSION)
+
+.PHONY: clean
+clean: ## remove what was built; what was fetched stays in .cache
+	rm -rf bin bench/out $(VENV)
+
+# A virtual environment with the peers of the interop tests. It is made anew when this file changes.
+$(VENV)/ready: Makefile
+	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' || \
+	    { echo '$(PYTHON) 3.10 or later with venv is needed (Debian: apt-get install python3-venv), or set PYTHON' >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(PEERS)
+	touch $@
+
+.PHONY: go
+go:
+	@command -v $(GO) >/dev/null || { echo 'go 1.26 or later is needed: https://go.dev/dl' >&2; exit 1; }
