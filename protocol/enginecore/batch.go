@@ -20,6 +20,10 @@ const (
 // header of the outputs (at most 5 each).
 const headRoom = 11
 
+// keptCapacity is the most that a Batch keeps of each buffer from one message to the next, in bytes: one burst must not hold its
+// memory for ever.
+const keptCapacity = 1 << 20
+
 // Batch builds in place the EngineCoreOutputs that one step of an engine sends to one client. It allocates nothing once its buffers
 // have grown. Call Reset first, then Token, Add and Finished in any order, then Finish.
 type Batch struct {
@@ -34,8 +38,11 @@ type Batch struct {
 
 // Reset empties the batch, for a message of the engine with that index (its rank) on line v.
 func (b *Batch) Reset(v Version, engineIndex uint32) {
-	if b.buf == nil {
+	if b.buf == nil || cap(b.buf) > keptCapacity {
 		b.buf = make([]byte, headRoom, 4096)
+	}
+	if cap(b.finished) > keptCapacity {
+		b.finished = nil
 	}
 	*b = Batch{version: v, engine: engineIndex, buf: b.buf[:headRoom], finished: b.finished[:0]}
 }

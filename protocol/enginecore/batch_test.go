@@ -246,3 +246,16 @@ func TestStats_PlainTail(t *testing.T) {
 		}
 	}
 }
+
+func TestBatch_Reset_GivesABurstsMemoryBack(t *testing.T) {
+	var b Batch
+	b.Reset(Version{}, 0)
+	b.Token(EncodeID("a"), make([]uint32, 2*keptCapacity))
+	for range keptCapacity {
+		b.Finished(EncodeID("a"))
+	}
+	b.Reset(Version{}, 0)
+	if got := cap(b.buf) + cap(b.finished); got > keptCapacity {
+		t.Errorf("%d bytes kept, want at most %d", got, keptCapacity)
+	}
+}
