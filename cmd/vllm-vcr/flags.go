@@ -19,32 +19,39 @@ type options struct {
 	faults []error
 }
 
-// flagValue is an option as a flag. It never fails while flags are parsed: what is wrong is noted.
+// flagValue is an option as a flag. It never fails while flags are parsed: what is wrong is noted, and leaves the default, so
+// that it is told once.
 type flagValue struct {
 	config.Value
-	option  config.Option
-	options *options
-	given   bool
-	faulty  bool
+	option   config.Option
+	options  *options
+	fallback string // the default
+	given    bool
 }
 
+// Set takes the text of the flag. Of several the last counts, but the words of a list add up.
 func (f *flagValue) Set(text string) error {
-	if lists, ok := f.Value.(interface{ Append(string) error }); ok && f.given {
-		return f.note(text, lists.Append(text))
+	set := f.Value.Set
+	if list, ok := f.Value.(interface{ Append(string) error }); ok && f.given {
+		set = list.Append
 	}
 	f.given = true
-	return f.note(text, f.Value.Set(text))
+	if err := f.try(set, text); err != nil {
+		f.options.faults = append(f.options.faults, err)
+	}
+	return nil
 }
 
-func (f *flagValue) note(text string, err error) error {
+func (f *flagValue) try(set func(string) error, text string) error {
+	err := set(text)
 	if err == nil {
 		err = f.Check()
 	}
-	f.faulty = err != nil
-	if f.faulty {
-		f.options.faults = append(f.options.faults, f.option.Fault(text, err))
+	if err == nil {
+		return nil
 	}
-	return nil
+	_ = f.Value.Set(f.fallback) // it was the value before
+	return f.option.Fault(text, err)
 }
 
 // IsBoolFlag lets a switch stand without a value.
@@ -56,12 +63,7 @@ func bind(cmd *cobra.Command) *options {
 	groups := map[string]*pflag.FlagSet{}
 	var order []string
 	for _, option := range config.Options() {
-		v := &flagValue{Value: option.Value(&o.cfg), option: option, options: o}
-		o.flags[option.Flag] = v
-		flag := cmd.Flags().VarPF(v, option.Flag, "", option.Help+" [$"+option.Env+"]")
-		if v.IsBoolFlag() {
-			flag.NoOptDefVal = "true"
-		}
+		flag := o.add(cmd, option)
 		group := groups[option.Group]
 		if group == nil {
 			group = pflag.NewFlagSet(option.Group, pflag.ContinueOnError)
@@ -71,8 +73,24 @@ func bind(cmd *cobra.Command) *options {
 		}
 		group.AddFlag(flag)
 	}
+	cmd.SetFlagErrorFunc(o.unreadable)
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return printUsage(cmd, order, groups) })
 	return o
+}
+
+// add gives cmd the flag of one option.
+func (o *options) add(cmd *cobra.Command, option config.Option) *pflag.Flag {
+	value := option.Value(&o.cfg)
+	v := &flagValue{Value: value, option: option, options: o, fallback: value.String()}
+	o.flags[option.Flag] = v
+	flag := cmd.Flags().VarPF(v, option.Flag, "", option.Help+" [$"+option.Env+"]")
+	if v.IsBoolFlag() {
+		flag.NoOptDefVal = "true"
+	}
+	if words := strings.Split(v.Type(), "|"); len(words) > 1 {
+		_ = cmd.RegisterFlagCompletionFunc(option.Flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	}
+	return flag
 }
 
 func printUsage(cmd *cobra.Command, order []string, groups map[string]*pflag.FlagSet) error {
@@ -88,35 +106,27 @@ func printUsage(cmd *cobra.Command, order []string, groups map[string]*pflag.Fla
 	return err
 }
 
-// config returns the configuration, or every fault of flags and environment at once.
+// config returns the configuration, or every fault of flags and environment at once, as a usageError.
 func (o *options) config() (config.Config, error) {
+	faults := o.faults
 	for _, option := range config.Options() {
-		if v := o.flags[option.Flag]; !v.given {
-			o.fromEnvironment(v)
+		v := o.flags[option.Flag]
+		if name, text, ok := environment(option); ok && !v.given {
+			if err := v.try(v.Value.Set, text); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			}
 		}
 	}
-	if len(o.faults) > 0 {
-		return o.cfg, usageError{errors.Join(o.faults...)}
-	}
-	if err := o.cfg.Validate(); err != nil {
+	if err := errors.Join(append(faults, o.cfg.Validate())...); err != nil {
 		return o.cfg, usageError{err}
 	}
 	return o.cfg, nil
 }
 
-// fromEnvironment sets an option whose flag was not given.
-func (o *options) fromEnvironment(v *flagValue) {
-	name, text, ok := environment(v.option)
-	if !ok {
-		return
-	}
-	err := v.Value.Set(text)
-	if err == nil {
-		err = v.Check()
-	}
-	if err != nil {
-		o.faults = append(o.faults, fmt.Errorf("%s: %w", name, v.option.Fault(text, err)))
-	}
+// unreadable is the error for a command line that cannot be read to its end. It has the faults found so far with it.
+func (o *options) unreadable(_ *cobra.Command, err error) error {
+	_, more := o.config()
+	return usageError{errors.Join(err, more)}
 }
 
 // environment finds the variable that speaks for an option: its own, or one that the container's environment has in its

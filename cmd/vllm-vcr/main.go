@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,18 +44,43 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
+	hint := ""
+	code := exitCode(err)
+	if code == exitUsage {
+		hint = fmt.Sprintf("\nSee '%s --help'.\n", cmd.CommandPath())
+	}
+	complain(stderr, lines(err)+hint)
+	return code
+}
+
+func exitCode(err error) int {
 	var killed *supervisor.SignalError
 	var usage usageError
 	switch {
 	case errors.As(err, &killed):
-		fmt.Fprintf(stderr, "error: %v\n", err)
 		return killed.ExitCode()
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "error: %v\n\nSee '%s --help'.\n", err, cmd.CommandPath())
 		return exitUsage
-	default:
-		fmt.Fprintf(stderr, "error: %v\n", err)
-		return exitFailure
+	}
+	return exitFailure
+}
+
+// lines has a line for each of the errors joined in err.
+func lines(err error) string {
+	return "error: " + strings.ReplaceAll(err.Error(), "\n", "\nerror: ") + "\n"
+}
+
+// complain writes text to w. It gives up after a second, and leaves its goroutine behind: a process must end although nobody
+// reads the pipe that it writes to.
+func complain(w io.Writer, text string) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = io.WriteString(w, text) // there is nobody else to tell
+	}()
+	select {
+	case <-written:
+	case <-time.After(time.Second):
 	}
 }
 
@@ -70,6 +97,8 @@ vLLM frontend, Python or Rust, runs on top of it unchanged, with no model and no
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+
+		SuggestionsMinimumDistance: 2,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return usageError{unknownCommand(cmd, args)}
 		},
@@ -79,6 +108,7 @@ vLLM frontend, Python or Rust, runs on top of it unchanged, with no model and no
 	root.Flags().BoolP("version", "V", false, "print the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newPlay(), newWorker(), newVersion(), newCompletions())
+	root.SetHelpCommand(newHelp())
 	return root
 }
 
@@ -98,7 +128,27 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArguments,
-		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintf(cmd.OutOrStdout(), "vllm-vcr %s\n", buildVersion()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "vllm-vcr %s\n", buildVersion())
+			return err
+		},
+	}
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			switch {
+			case err != nil:
+				return usageError{err}
+			case len(rest) > 0:
+				return usageError{unknownCommand(cmd.Root(), rest)}
+			}
+			return about.Help()
+		},
 	}
 }
 

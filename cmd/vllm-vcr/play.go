@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -66,12 +67,15 @@ func play(opts *options) error {
 	}
 	format := logs.ChooseFormat(cfg.LogFormat, term.IsTerminal(int(os.Stderr.Fd())), noColor())
 	root := logs.New(os.Stderr, format, filter)
-	return errors.Join(runFleet(cfg, root, format, listener, token), root.Close())
+	err = runFleet(cfg, root, format, listener, token)
+	_ = root.Close() // where nobody reads the log, its last lines are nobody's loss
+	return err
 }
 
 func runFleet(cfg config.Config, root *logs.Root, format logs.Format, listener net.Listener, token string) error {
 	signals := make(chan os.Signal, 2) // for the life of the process, so that a second signal is ours too
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // the end of who reads the log is not ours
 	fleet, err := supervisor.New(cfg, supervisor.Options{Signals: signals, Log: root, LogFormat: format})
 	if err != nil {
 		return err
@@ -79,6 +83,11 @@ func runFleet(cfg config.Config, root *logs.Root, format logs.Format, listener n
 	root.Target(logs.Process).Info().Str("version", buildVersion()).Interface("opt", cfg).Msg("starting")
 	var g run.Group
 	g.Add(fleet.Run, fleet.Stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	g.Add(func() error {
+		sayWaiting(ctx, fleet.Health, cfg, root.Target(logs.Process))
+		return nil
+	}, func(error) { cancel() })
 	if listener != nil {
 		api := control.NewServer(fleet, fleet, control.Options{
 			Timeout: time.Duration(cfg.ControlTimeout) * time.Second,

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"vllm-vcr/ipc"
 	"vllm-vcr/worker"
@@ -39,25 +40,33 @@ func runWorker() error {
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // as in the supervisor
 	return worker.Run(worker.Env{Supervisor: conn, Page: page, Stderr: os.Stderr, Signals: signals})
 }
 
-// inherited takes over what the supervisor left open for this process.
+// inherited takes over what the supervisor left open for this process. Where nothing was left, these descriptors are of Go's
+// runtime or of whoever started this, and stay untouched.
 func inherited() (net.Conn, *ipc.Page, error) {
+	if !isKind(supervisorFD, unix.S_IFSOCK) || !isKind(pageFD, unix.S_IFREG) {
+		return nil, nil, fmt.Errorf("descriptors %d and %d are not a supervisor's socket and page", supervisorFD, pageFD)
+	}
 	socket := os.NewFile(supervisorFD, "supervisor")
 	pageFile := os.NewFile(pageFD, "page")
-	if socket == nil || pageFile == nil {
-		return nil, nil, errors.New("no supervisor's socket")
-	}
 	defer socket.Close()
 	defer pageFile.Close()
 	conn, err := net.FileConn(socket)
 	if err != nil {
-		return nil, nil, fmt.Errorf("descriptor %d is no socket: %w", supervisorFD, err)
+		return nil, nil, fmt.Errorf("descriptor %d: %w", supervisorFD, err)
 	}
 	page, err := ipc.OpenPage(pageFile)
 	if err != nil {
-		return nil, nil, errors.Join(err, conn.Close())
+		return nil, nil, errors.Join(fmt.Errorf("descriptor %d: %w", pageFD, err), conn.Close())
 	}
 	return conn, page, nil
+}
+
+// isKind says whether a descriptor is open on this kind of file.
+func isKind(fd int, kind uint32) bool {
+	var stat unix.Stat_t
+	return unix.Fstat(fd, &stat) == nil && uint32(stat.Mode)&unix.S_IFMT == kind
 }
