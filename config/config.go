@@ -26,6 +26,8 @@ type Config struct {
 	Seed                 uint64        `json:"seed"`                     // of every random stream
 	LongPrefillThreshold uint64        `json:"long_prefill_token_threshold"`
 	SchedulingPolicy     string        `json:"scheduling_policy"`  // PolicyFCFS or PolicyPriority
+	TokenSource          string        `json:"token_source"`       // TokensText, TokensRandom or TokensEcho
+	MaxLoras             uint64        `json:"max_loras"`          // LoRA adapters in use at once, 0 = no limit
 	TokensPerBlock       uint64        `json:"tokens_per_block"`   // advertised block size
 	KVCacheSize          uint64        `json:"kv_cache_size"`      // advertised blocks
 	LatencyTrace         string        `json:"latency_trace"`      // JSONL file; "" = the timing settings of Live
@@ -72,6 +74,9 @@ const (
 	LogAuto          = "auto"
 	LogJSON          = "json"
 	LogText          = "text"
+	TokensText       = "text"
+	TokensRandom     = "random"
+	TokensEcho       = "echo"
 	FailError        = "error"
 	FailLength       = "length"
 	FailRepetition   = "repetition"
@@ -90,6 +95,7 @@ func Default() Config {
 		OnFrontendLoss:       LossReconnect,
 		OutputTokenChunkSize: 1,
 		VocabSize:            32000,
+		TokenSource:          TokensRandom,
 		SchedulingPolicy:     PolicyFCFS,
 		TokensPerBlock:       16,
 		KVCacheSize:          1024,

@@ -90,6 +90,8 @@ var table = withEnv([]Option{
 		Value: func(c *Config) Value { return number(&c.OutputTokenChunkSize, 1, math.MaxInt32) }},
 	{Flag: "vocab-size", Group: GroupEngine, Help: "output token ids are drawn below this number",
 		Value: func(c *Config) Value { return number(&c.VocabSize, 1, math.MaxUint32) }},
+	{Flag: "token-source", Group: GroupEngine, Help: "what answers are made of: readable text, random ids, or the prompt's own over and over",
+		Value: func(c *Config) Value { return choice(&c.TokenSource, TokensText, TokensRandom, TokensEcho) }},
 	{Flag: "seed", Group: GroupEngine, Help: "seed of every random stream; same seed, rank and request id give the same tokens",
 		Value: func(c *Config) Value { return number(&c.Seed, 0, maxUint) }},
 	{Flag: "tokens-per-block", Env: "MOCK_TOKENS_PER_BLOCK", Group: GroupEngine, Help: "tokens of a KV block, told to the frontend",
@@ -105,6 +107,8 @@ var table = withEnv([]Option{
 		Value: func(c *Config) Value { return number(&c.MaxNumBatchedTokens, 1, maxUint) }},
 	{Flag: "long-prefill-token-threshold", Env: "MOCK_LONG_PREFILL_TOKEN_THRESHOLD", Group: GroupScheduler, Help: "prompt tokens that one request takes from a step at most; 0 = no cap",
 		Value: func(c *Config) Value { return number(&c.LongPrefillThreshold, 0, maxUint) }},
+	{Flag: "max-loras", Env: "MOCK_MAX_LORAS", Group: GroupScheduler, Help: "LoRA adapters in use at once; requests with another wait; 0 = no limit",
+		Value: func(c *Config) Value { return number(&c.MaxLoras, 0, math.MaxUint32) }},
 	{Flag: "scheduling-policy", Env: "MOCK_SCHEDULING_POLICY", Group: GroupScheduler, Help: "order in which waiting requests are admitted",
 		Value: func(c *Config) Value { return choice(&c.SchedulingPolicy, PolicyFCFS, PolicyPriority) }},
 

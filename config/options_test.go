@@ -86,6 +86,8 @@ var optionValues = map[string]values{
 	"max-num-seqs":                 numbers("1", uintMax, uintOver),
 	"max-num-batched-tokens":       numbers("1", uintMax, uintOver),
 	"long-prefill-token-threshold": numbers("0", uintMax, uintOver),
+	"max-loras":                    numbers("0", "4294967295", "4294967296"),
+	"token-source":                 {good: []string{"text", "random", "echo"}, bad: []string{"", "Text", "prose"}},
 	"scheduling-policy":            {good: []string{"fcfs", "priority"}, bad: []string{"", "FCFS", "lifo"}},
 
 	"time-to-first-token":         numbers("0", uintMax, uintOver),

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"vllm-vcr/config"
 	"vllm-vcr/ipc"
 	"vllm-vcr/logs"
 	"vllm-vcr/protocol/zmtp"
@@ -61,23 +62,26 @@ func (in lowWaterInput) apply(l *loop, _ engine.Time) { l.engine.Release(uint32(
 // frontend is the actor that joins a frontend and keeps the engine connected to it. When a connection is lost it redials
 // the same addresses and says HELLO at the handshake at the same time; whichever answers first wins.
 type frontend struct {
-	loop      *loop
-	dialer    dialer
-	address   string // of the handshake
-	report    func(ipc.State)
-	log       *logs.Logger
-	sessionC  chan *session // complete sessions, from the goroutine that says HELLO
-	foundC    chan *link    // links that answered again
-	lostC     chan *link    // links of which a socket ended
-	session   *session
-	greeting  context.CancelFunc // ends the goroutine that says HELLO; nil = there is none
-	redialing map[int]context.CancelFunc
-	running   sync.WaitGroup // every goroutine that f started
+	loop       *loop
+	dialer     dialer
+	address    string // of the handshake
+	vocabulary uint32 // token ids are below it
+	echoes     bool   // answers are made of the prompt
+	report     func(ipc.State)
+	log        *logs.Logger
+	sessionC   chan *session // complete sessions, from the goroutine that says HELLO
+	foundC     chan *link    // links that answered again
+	lostC      chan *link    // links of which a socket ended
+	session    *session
+	greeting   context.CancelFunc // ends the goroutine that says HELLO; nil = there is none
+	redialing  map[int]context.CancelFunc
+	running    sync.WaitGroup // every goroutine that f started
 }
 
-func newFrontend(l *loop, d dialer, address string, report func(ipc.State), log *logs.Logger) *frontend {
+func newFrontend(l *loop, d dialer, cfg config.Config, report func(ipc.State), log *logs.Logger) *frontend {
 	return &frontend{
-		loop: l, dialer: d, address: address, report: report, log: log,
+		loop: l, dialer: d, address: cfg.HandshakeAddress, vocabulary: uint32(cfg.VocabSize),
+		echoes: cfg.TokenSource == config.TokensEcho, report: report, log: log,
 		sessionC:  make(chan *session),
 		foundC:    make(chan *link),
 		lostC:     make(chan *link),
@@ -174,7 +178,7 @@ func (f *frontend) found(ctx context.Context, k *link) {
 
 // watch reads a link's input and waits for the end of its output. Who sees one of them end tells run, once.
 func (f *frontend) watch(ctx context.Context, k *link) {
-	r := reader{loop: f.loop, clients: len(f.session.links)}
+	r := reader{loop: f.loop, clients: len(f.session.links), vocabulary: f.vocabulary, echoes: f.echoes}
 	inputEnded := make(chan struct{})
 	k.left.Go(func() {
 		defer close(inputEnded)

@@ -12,12 +12,21 @@ import (
 // arrivalInput is an ADD.
 type arrivalInput struct{ request *engine.Request }
 
-func (in arrivalInput) apply(l *loop, now engine.Time) { l.engine.Add(now, in.request) }
+func (in arrivalInput) apply(l *loop, now engine.Time) {
+	if c := in.request.Caller.(*caller); c.adapter > 0 && l.utilities.adapters[c.adapter] != in.request.Adapter {
+		l.engine.Reject(in.request, engine.UnknownAdapter)
+		return
+	}
+	l.engine.Add(now, in.request)
+}
 
-// unreadableInput is an ADD of which only the id could be read.
-type unreadableInput struct{ request *engine.Request }
+// rejectedInput is an ADD that ends before an engine looks at it: often, one of which only the id could be read.
+type rejectedInput struct {
+	request *engine.Request
+	cause   engine.Cause
+}
 
-func (in unreadableInput) apply(l *loop, _ engine.Time) { l.engine.Reject(in.request) }
+func (in rejectedInput) apply(l *loop, _ engine.Time) { l.engine.Reject(in.request, in.cause) }
 
 // abortInput is an ABORT.
 type abortInput struct{ ids []string }
@@ -34,9 +43,11 @@ func (in droppedInput) apply(l *loop, _ engine.Time) {
 
 // reader turns the messages of one input socket into inputs of the loop.
 type reader struct {
-	loop    *loop
-	clients int // how many output sockets there are to answer on
-	scratch enginecore.Request
+	loop       *loop
+	clients    int    // how many output sockets there are to answer on
+	vocabulary uint32 // token ids are below it
+	echoes     bool   // answers are made of the prompt
+	scratch    enginecore.Request
 }
 
 // run reads until the connection ends, and returns why.
@@ -85,12 +96,20 @@ func (r *reader) add(payload []byte) (input, error) {
 	}
 	if err != nil {
 		r.loop.outputs.log.Warn().Str("request_id", in.ID).Err(err).Msg("request refused")
-		return unreadableInput{&engine.Request{ID: in.ID, Client: r.known(in.ClientIndex), Wire: enginecore.EncodeID(in.ID)}}, nil
+		return r.reject(in, engine.Unreadable), nil
+	}
+	if in.Sampling == nil && in.Pooling == nil {
+		return r.reject(in, engine.NoSampling), nil
 	}
 	if int(in.ClientIndex) >= r.clients {
 		return nil, fmt.Errorf("request %q: client index %d, want less than %d", in.ID, in.ClientIndex, r.clients)
 	}
-	return arrivalInput{newRequest(in)}, nil
+	return arrivalInput{r.newRequest(in)}, nil
+}
+
+func (r *reader) reject(in *enginecore.Request, cause engine.Cause) input {
+	c := &caller{id: enginecore.EncodeID(in.ID)}
+	return rejectedInput{&engine.Request{ID: in.ID, Client: r.known(in.ClientIndex), Caller: c}, cause}
 }
 
 // known is the client to answer to where the one named may not exist.
@@ -99,23 +118,6 @@ func (r *reader) known(client uint32) uint32 {
 		return 0
 	}
 	return client
-}
-
-func newRequest(in *enginecore.Request) *engine.Request {
-	r := &engine.Request{
-		ID:           in.ID,
-		Client:       in.ClientIndex,
-		PromptTokens: uint64(len(in.PromptTokens)),
-		Priority:     in.Priority,
-		ArrivalTime:  in.ArrivalTime,
-		Pooling:      in.Sampling == nil,
-		AbortAtOnce:  in.AbortImmediately,
-		Wire:         enginecore.EncodeID(in.ID),
-	}
-	if in.Sampling != nil {
-		r.MaxTokens = uint64(in.Sampling.MaxTokens)
-	}
-	return r
 }
 
 func (r *reader) utility(payload []byte) (input, error) {

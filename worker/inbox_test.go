@@ -17,17 +17,17 @@ func FuzzReader_Decode(f *testing.F) {
 	f.Add([]byte{enginecore.FrameStartWave}, []byte{0x92, 1, 0xc0})
 	f.Add([]byte{9, 9}, []byte{0xc1})
 	f.Fuzz(func(t *testing.T, kind, payload []byte) {
-		r := reader{loop: &loop{outputs: &outputs{log: logs.Nop()}}, clients: 2}
+		r := reader{loop: &loop{outputs: &outputs{log: logs.Nop()}}, clients: 2, vocabulary: 100}
 		in, err := r.decode([][]byte{kind, payload})
 		if err != nil {
 			return
 		}
 		switch in := in.(type) {
 		case arrivalInput:
-			if in.request.Client >= 2 || len(in.request.Wire) == 0 {
+			if in.request.Client >= 2 || len(in.request.Caller.(*caller).id) == 0 {
 				t.Errorf("request %+v", in.request)
 			}
-		case unreadableInput:
+		case rejectedInput:
 			if in.request.Client >= 2 || in.request.ID == "" {
 				t.Errorf("request %+v", in.request)
 			}

@@ -193,7 +193,10 @@ func (l *loop) measureHeld(now engine.Time) {
 	}
 }
 
-func (l *loop) load() load { return load{running: l.engine.Running(), waiting: l.engine.Waiting()} }
+func (l *loop) load() load {
+	e := l.engine
+	return load{running: e.Running(), waiting: e.Waiting(), skipped: e.Skipped(), usage: e.Usage()}
+}
 
 // drained says that a shutdown has nothing left to wait for.
 func (l *loop) drained(now engine.Time) bool {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"time"
 
 	"vllm-vcr/logs"
@@ -32,6 +33,7 @@ type outputs struct {
 	out     enginecore.Output
 	events  [2]enginecore.Event
 	prefill enginecore.PrefillStats
+	scorer  scorer
 }
 
 // outlet is one API server of the frontend: the socket to it, and what this turn has for it.
@@ -42,7 +44,10 @@ type outlet struct {
 }
 
 // load is what schedulers and frontends are told of an engine.
-type load struct{ running, waiting uint64 }
+type load struct {
+	running, waiting, skipped uint64  // requests; waiting includes skipped
+	usage                     float64 // of the KV cache
+}
 
 // connect replaces the sockets of all clients, and of the coordinator.
 func (o *outputs) connect(conns []*zmtp.Conn, coordinator *zmtp.Conn) {
@@ -83,8 +88,9 @@ func (o *outputs) Chunk(r *engine.Request, tokens []uint32, finish engine.Finish
 	if t == nil {
 		return
 	}
-	if !first && finish == engine.NotFinished {
-		t.chunks.Token(r.Wire, tokens)
+	c := r.Caller.(*caller)
+	if !first && finish == engine.NotFinished && c.scores == nil {
+		t.chunks.Token(c.id, tokens)
 		return
 	}
 	o.out = enginecore.Output{Tokens: tokens, Finish: finishReason(finish)}
@@ -94,9 +100,13 @@ func (o *outputs) Chunk(r *engine.Request, tokens []uint32, finish engine.Finish
 		o.prefill = enginecore.PrefillStats{Prompt: r.PromptTokens, Computed: r.PromptTokens, CacheCreation: r.PromptTokens}
 		o.out.Events, o.out.Prefill = o.events[:], &o.prefill
 	}
-	t.chunks.Add(r.Wire, &o.out)
+	if finish == engine.Stop {
+		o.out.StopReason = c.stop
+	}
+	o.scorer.fill(&o.out, r, c, first)
+	t.chunks.Add(c.id, &o.out)
 	if finish != engine.NotFinished {
-		t.chunks.Finished(r.Wire)
+		t.chunks.Finished(c.id)
 	}
 }
 
@@ -108,11 +118,15 @@ func (o *outputs) End(r *engine.Request, finish engine.Finish, cause engine.Caus
 		return
 	}
 	o.out = enginecore.Output{Finish: finishReason(finish)}
-	if cause == engine.PausedByClient {
+	switch cause {
+	case engine.PausedByClient:
 		o.out.Error = &enginecore.RequestError{Code: "engine_paused", Message: "generation is paused", Retryable: true}
+	case engine.UnknownAdapter:
+		o.out.Error = &enginecore.RequestError{Code: "validation_error", Message: fmt.Sprintf("LoRA adapter %q is not loaded", r.Adapter)}
 	}
-	t.ends.Add(r.Wire, &o.out)
-	t.ends.Finished(r.Wire)
+	id := r.Caller.(*caller).id
+	t.ends.Add(id, &o.out)
+	t.ends.Finished(id)
 }
 
 // flush sends what was gathered. Scheduler stats go to client 0 only: with its chunks, or alone where the load has
@@ -154,7 +168,7 @@ func (o *outputs) flushCoordinator(now engine.Time, l load) engine.Time {
 	if o.coord == nil {
 		return engine.Never
 	}
-	next := o.told.due(now, l, false)
+	next := o.told.due(now, load{running: l.running, waiting: l.waiting}, false) // it balances by counts alone
 	if next > now {
 		return next
 	}
@@ -191,7 +205,13 @@ func (o *outputs) queued() uint64 {
 }
 
 func (o *outputs) stats(l load) *enginecore.SchedulerStats {
-	return &enginecore.SchedulerStats{Running: l.running, Waiting: l.waiting, StepCounter: o.steps}
+	s := &enginecore.SchedulerStats{
+		Running: l.running, Waiting: l.waiting, SkippedWaiting: l.skipped, KVCacheUsage: l.usage, StepCounter: o.steps,
+	}
+	if o.version.AtLeast(33) {
+		s.Waiting -= l.skipped // from there on the two are counted apart
+	}
+	return s
 }
 
 // statsInterval is the shortest time between two messages that carry nothing but stats.

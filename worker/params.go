@@ -47,6 +47,9 @@ func engineConfig(c config.Config, index int, latency engine.Latency, counts eng
 		Granularity:          c.StepGranularity,
 		Latency:              latency,
 		Counts:               counts,
+		MaxLoras:             c.MaxLoras,
+		BlockSize:            c.TokensPerBlock,
+		Blocks:               c.KVCacheSize,
 		Params:               params(c.Live),
 	}
 }

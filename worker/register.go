@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 
 	"vllm-vcr/ipc"
@@ -9,6 +10,9 @@ import (
 
 // unlimitedModelLen is what a frontend is told where requests may be of any length.
 const unlimitedModelLen = 1 << 20
+
+// unlimitedLoras is what a frontend is told where any number of adapters may be in use.
+const unlimitedLoras = 1 << 10
 
 // readyResponse is what an engine tells a frontend of itself when it registers. It holds the values of the start: a patch
 // doesn't change what a frontend was told.
@@ -36,6 +40,8 @@ func readyResponse(v enginecore.Version, s ipc.Start, stats, coordIn, coordOut s
 		MaxNumSeqs:                c.MaxNumSeqs,
 		MaxNumBatchedTokens:       c.MaxNumBatchedTokens,
 		InstanceID:                instanceID(c.EngineID, s.Index),
+		SupportsLoRA:              true,
+		MaxLoRAs:                  cmp.Or(c.MaxLoras, unlimitedLoras),
 		KVCacheTokens:             enginecore.Some(tokens),
 		KVCacheConcurrency:        enginecore.Some(float64(tokens) / float64(length)),
 		CoordinatorInput:          coordIn,

@@ -38,6 +38,7 @@ var causes = map[engine.Cause]string{
 	engine.TooLong:        "prompt and output exceed max_model_len",
 	engine.Injected:       "failure injection",
 	engine.NoSampling:     "no sampling parameters",
+	engine.UnknownAdapter: "LoRA adapter not loaded",
 	engine.NothingToDo:    "max_tokens is 0",
 	engine.Aborted:        "aborted by the frontend",
 	engine.ShuttingDown:   "shutting down",
@@ -45,10 +46,15 @@ var causes = map[engine.Cause]string{
 	engine.Unreadable:     "request could not be read",
 }
 
+// unusual are the causes that are likely somebody's mistake.
+var unusual = map[engine.Cause]bool{
+	engine.Duplicate: true, engine.NoSampling: true, engine.UnknownAdapter: true, engine.Unreadable: true,
+}
+
 // logEnd tells of what is likely somebody's mistake even where requests are not logged.
 func (o *outputs) logEnd(r *engine.Request, finish engine.Finish, cause engine.Cause) {
 	line := o.line(r)
-	if cause == engine.Duplicate || cause == engine.NoSampling || cause == engine.Unreadable {
+	if unusual[cause] {
 		line = o.log.Warn().Str("request_id", r.ID)
 	}
 	text := "request failed on arrival"

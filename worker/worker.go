@@ -69,7 +69,7 @@ func serve(env Env, start ipc.Start, root *logs.Root) error {
 		return err
 	}
 	defer l.alarm.close()
-	front := newFrontend(l, newDialer(l, start), start.Config.HandshakeAddress, link.report, target(root, logs.Process, start))
+	front := newFrontend(l, newDialer(l, start), start.Config, link.report, target(root, logs.Process, start))
 	link.enqueue(ipc.KindHello, 0, ipc.Hello{Version: ipc.Version})
 	link.report(ipc.State{State: ipc.StateStarting})
 

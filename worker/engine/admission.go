@@ -14,12 +14,11 @@ func (e *Engine) admit(now Time) {
 			return
 		}
 		switch {
-		case r.Pooling:
-			delete(e.requests, r.ID)
-			e.refuse(r, NoSampling)
-		case r.MaxTokens == 0:
+		case r.length == 0:
 			delete(e.requests, r.ID)
 			e.refuse(r, NothingToDo)
+		case !e.mayUse(r):
+			e.block(r)
 		default:
 			e.start(now, r)
 		}
@@ -32,6 +31,8 @@ func (e *Engine) start(now Time, r *Request) {
 	e.admitting++
 	r.turn = e.admitting
 	r.Admitted = now
+	e.takeAdapter(r)
+	e.grow(r, max(1, r.PromptTokens))
 	r.pace = e.params
 	r.ready = now + e.firstTokenDelay(r)
 	r.unfilled = max(1, r.PromptTokens)
@@ -73,12 +74,14 @@ func (e *Engine) abort(now Time, r *Request, cause Cause) {
 	switch r.state {
 	case queued:
 		e.waiting.remove(r)
+	case blocked:
+		e.skipped--
 	case prefilling:
 		e.setUnfilled(r, 0)
 	case paced:
 		e.due.remove(r)
 	}
-	if r.state != queued {
+	if r.state != queued && r.state != blocked {
 		e.leaveSlot(r)
 	}
 	delete(e.requests, r.ID)
@@ -89,4 +92,6 @@ func (e *Engine) abort(now Time, r *Request, cause Cause) {
 func (e *Engine) leaveSlot(r *Request) {
 	e.running--
 	e.stopDecoding(r)
+	e.release(r)
+	e.leaveAdapter(r)
 }

@@ -22,16 +22,23 @@ func (e *Engine) Add(now Time, r *Request) {
 	}
 }
 
-// Reject counts and ends a request that came in a form nobody could read beyond its id.
-func (e *Engine) Reject(r *Request) {
+// Reject counts and ends a request that the caller found a fault in.
+func (e *Engine) Reject(r *Request, cause Cause) {
 	e.counts.Received++
-	e.refuse(r, Unreadable)
+	e.refuse(r, cause)
 }
 
 func (e *Engine) enqueue(now Time, r *Request) {
 	e.arrivals++
 	r.arrival = e.arrivals
-	r.random = tokenSeed(e.cfg.Seed, e.cfg.Index, r.ID)
+	r.seed = tokenSeed(e.cfg.Seed, e.cfg.Index, r.ID)
+	r.length = r.MaxTokens
+	if r.StopAfter > 0 {
+		r.length = min(r.length, r.StopAfter)
+	}
+	if r.Pooling {
+		r.length = 1
+	}
 	r.state = queued
 	e.requests[r.ID] = r
 	e.waiting.push(r)
@@ -45,7 +52,7 @@ func (e *Engine) enqueue(now Time, r *Request) {
 // announceQueued tells the sink of the arrivals since the step before that this step found no room for.
 func (e *Engine) announceQueued() {
 	for i, r := range e.newcomers {
-		if r.state == queued {
+		if r.state == queued || r.state == blocked {
 			e.sink.Queued(r)
 		}
 		e.newcomers[i] = nil

@@ -34,6 +34,10 @@ type Config struct {
 	TimeScale            float64       // every duration is divided by it, above 0
 	Granularity          time.Duration // grid of leave times, 0 = off
 	Latency              Latency       // recorded timing; nil = the times of Params
+	Source               Source        // of tokens; nil = uniform at random
+	MaxLoras             uint64        // adapters in use at once, 0 = no limit
+	BlockSize            uint64        // tokens of a KV block, at least 1
+	Blocks               uint64        // KV blocks there are, at least 1
 	Counts               Counts        // carried on from an engine before this one
 	Params               Params
 }
@@ -65,8 +69,12 @@ type Engine struct {
 	decoding  uint64 // requests between the hand-over of their first token and the due time of their last
 	backlog   uint64 // prompt tokens of prefilling, each prompt's share capped by LongPrefillThreshold
 	round     round
-	arrivals  uint64 // sequence number of the last arrival
-	admitting uint64 // sequence number of the last admission
+	blocks    uint64            // KV blocks that running requests hold
+	adapters  map[string]uint64 // requests running with each adapter
+	blocked   []*Request        // requests that wait for an adapter's end, not for a slot; in no order
+	skipped   uint64            // those of blocked that have not been aborted
+	arrivals  uint64            // sequence number of the last arrival
+	admitting uint64            // sequence number of the last admission
 
 	pause    pause
 	draining bool
@@ -83,6 +91,7 @@ func New(cfg Config, sink Sink) *Engine {
 		sink:     sink,
 		counts:   cfg.Counts,
 		requests: make(map[string]*Request),
+		adapters: make(map[string]uint64),
 		waiting:  queue{less: byArrival},
 		due:      queue{less: byLeaveTime},
 		failures: stream(cfg.Seed, cfg.Index, purposeFailures),
@@ -90,6 +99,9 @@ func New(cfg Config, sink Sink) *Engine {
 	}
 	if cfg.Priority {
 		e.waiting.less = byPriority
+	}
+	if cfg.Source == nil {
+		e.cfg.Source = uniform{uint64(cfg.VocabSize)}
 	}
 	e.SetParams(cfg.Params)
 	return e
@@ -105,8 +117,14 @@ func (e *Engine) Counts() Counts { return e.counts }
 // Running returns how many requests hold a slot.
 func (e *Engine) Running() uint64 { return e.running }
 
-// Waiting returns how many requests wait for admission.
-func (e *Engine) Waiting() uint64 { return uint64(e.waiting.len()) }
+// Waiting returns how many requests wait for admission, those included that wait for another adapter's end.
+func (e *Engine) Waiting() uint64 { return uint64(e.waiting.len()) + e.skipped }
+
+// Skipped returns how many of the waiting requests wait for another adapter's end.
+func (e *Engine) Skipped() uint64 { return e.skipped }
+
+// Usage returns the share of the KV cache that running requests hold, 0 … 1.
+func (e *Engine) Usage() float64 { return min(1, float64(e.blocks)/float64(e.cfg.Blocks)) }
 
 // Idle says that no request waits or runs.
 func (e *Engine) Idle() bool { return len(e.requests) == 0 }

@@ -45,6 +45,7 @@ func newModel(t *rapid.T) *model {
 	cfg := testConfig()
 	cfg.ChunkSize = rapid.Uint64Range(1, 3).Draw(t, "chunk")
 	cfg.LongPrefillThreshold = rapid.Uint64Range(0, 3).Draw(t, "threshold")
+	cfg.MaxLoras = rapid.Uint64Range(0, 2).Draw(t, "loras")
 	cfg.Priority = rapid.Bool().Draw(t, "priority")
 	cfg.Granularity = rapid.SampledFrom([]time.Duration{0, 100 * time.Microsecond}).Draw(t, "grid")
 	cfg.Params = drawParams(t)
@@ -71,6 +72,8 @@ func (m *model) add(t *rapid.T) {
 		PromptTokens: rapid.Uint64Range(0, 9).Draw(t, "prompt"),
 		MaxTokens:    rapid.Uint64Range(0, 6).Draw(t, "max"),
 		Priority:     rapid.Int64Range(-1, 1).Draw(t, "priority"),
+		Adapter:      rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(t, "adapter"),
+		StopAfter:    rapid.SampledFrom([]uint64{0, 0, 2}).Draw(t, "stop"),
 		Pooling:      rapid.IntRange(0, 9).Draw(t, "pooling") == 0,
 		AbortAtOnce:  rapid.IntRange(0, 9).Draw(t, "abort at once") == 0,
 	}
@@ -128,10 +131,15 @@ func (m *model) pause(t *rapid.T) {
 
 func (m *model) check(t *rapid.T) {
 	e := m.engine
-	var running, decoding, backlog uint64
+	var running, decoding, backlog, blocks uint64
+	adapters := map[string]bool{}
 	for _, r := range e.requests {
-		if r.state != queued {
+		if r.state != queued && r.state != blocked {
 			running++
+			blocks += r.blocks
+			if r.Adapter != "" {
+				adapters[r.Adapter] = true
+			}
 		}
 		if r.decodes {
 			decoding++
@@ -143,6 +151,12 @@ func (m *model) check(t *rapid.T) {
 	}
 	if running != e.running || decoding != e.decoding || backlog != e.backlog {
 		m.errorf("running %d, decoding %d, backlog %d; the requests add up to %d, %d, %d", e.running, e.decoding, e.backlog, running, decoding, backlog)
+	}
+	if blocks != e.blocks || len(adapters) != len(e.adapters) || e.cfg.MaxLoras > 0 && uint64(len(adapters)) > e.cfg.MaxLoras {
+		m.errorf("%d blocks and adapters %v; the requests add up to %d and %v, at most %d adapters", e.blocks, e.adapters, blocks, adapters, e.cfg.MaxLoras)
+	}
+	if busy := e.Usage() > 0; busy != (running > 0) {
+		m.errorf("cache usage %v with %d running", e.Usage(), running)
 	}
 	if running+e.Waiting() != uint64(len(m.open)) {
 		m.errorf("%d running and %d waiting of %d open requests", running, e.Waiting(), len(m.open))
@@ -199,11 +213,23 @@ func (m *model) Chunk(r *Request, tokens []uint32, finish Finish, first bool) {
 		m.errorf("%s: first chunk is marked %v after %d tokens", r.ID, first, m.got[r.ID])
 	}
 	m.got[r.ID] += uint64(len(tokens))
-	if done := m.got[r.ID] == r.MaxTokens; done != (finish == Length) || m.got[r.ID] > r.MaxTokens || len(tokens) == 0 {
-		m.errorf("%s: %d of %d tokens, finish %d", r.ID, m.got[r.ID], r.MaxTokens, finish)
-	}
+	m.checkEnd(r, finish)
 	if finish != NotFinished {
 		m.end(r)
+	}
+}
+
+func (m *model) checkEnd(r *Request, finish Finish) {
+	want, end := r.MaxTokens, Length
+	if r.StopAfter > 0 && r.StopAfter <= want {
+		want, end = r.StopAfter, Stop
+	}
+	if r.Pooling {
+		want, end = 0, Stop
+	}
+	done := m.got[r.ID] == want
+	if done != (finish == end) || !done && finish != NotFinished || m.got[r.ID] > want {
+		m.errorf("%s: %d of %d tokens, finish %d", r.ID, m.got[r.ID], want, finish)
 	}
 }
 

@@ -26,15 +26,19 @@ func tokenSeed(seed, index uint64, id string) uint64 {
 	return mix(h ^ mix(seed^mix(index)^mix(purposeTokens)))
 }
 
-// generate returns the next n tokens of r, valid until the next call: uniform in [0, vocabulary).
-func (e *Engine) generate(r *Request, n uint64) []uint32 {
-	e.tokens = e.tokens[:0]
-	for range n {
-		r.random += golden
-		hi, _ := bits.Mul64(mix(r.random), uint64(e.cfg.VocabSize))
-		e.tokens = append(e.tokens, uint32(hi))
-	}
-	return e.tokens
+// Source makes the tokens of answers. It is a pure function: what a request is answered depends on nothing else.
+type Source interface {
+	// Token returns the token at a position, counted from 0, of the answer to a request with this seed and prompt. It
+	// must not keep the prompt.
+	Token(seed, position uint64, prompt []uint32) uint32
+}
+
+// uniform is the source that is used where none is given: tokens are uniform in [0, vocabulary).
+type uniform struct{ vocabulary uint64 }
+
+func (u uniform) Token(seed, position uint64, _ []uint32) uint32 {
+	hi, _ := bits.Mul64(mix(seed+(position+1)*golden), u.vocabulary)
+	return uint32(hi)
 }
 
 // golden is 2^64 divided by the golden ratio, the step of a SplitMix64 sequence.

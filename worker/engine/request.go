@@ -9,9 +9,18 @@ type Request struct {
 	MaxTokens    uint64  // tokens to generate
 	Priority     int64   // smaller is earlier, under the priority policy
 	ArrivalTime  float64 // the frontend's own clock; orders equal priorities
-	Pooling      bool    // carries no sampling parameters
+	Pooling      bool    // wants one answer about its prompt instead of tokens
 	AbortAtOnce  bool    // is queued and aborted in one go
-	Wire         []byte  // the caller's own, for instance the encoded id; the engine never looks at it
+	Adapter      string  // LoRA adapter, "" = the base model
+	Caller       any     // the caller's own; the engine never looks at it
+
+	// Forced are the first tokens to hand out, whatever the source of tokens says. Avoid are tokens that the source
+	// must not give, few of them.
+	Forced, Avoid []uint32
+	// StopAfter is the number of tokens after which the request ends with Stop, if MaxTokens lets it; 0 = none.
+	StopAfter uint64
+	// Prompt is what a Source is given of the prompt; nil where none wants it.
+	Prompt []uint32
 
 	Arrived  Time // when Add took it
 	Admitted Time // when it got its slot
@@ -27,11 +36,22 @@ type Request struct {
 	unfilled uint64 // prompt tokens not yet prefilled
 	share    uint64 // its part of Engine.backlog
 
+	length    uint64 // tokens to generate: MaxTokens, or less
 	generated uint64 // tokens that fell due
 	emitted   uint64 // tokens handed over
 	decodes   bool   // counts in Engine.decoding
 	held      bool   // is in its client's list of held requests
-	random    uint64 // state of its token stream
+	seed      uint64 // of its token stream
+	blocks    uint64 // KV blocks it holds
+	room      uint64 // tokens that fit into the last of them
+}
+
+// finish is the reason of an end that was not cut short.
+func (r *Request) finish() Finish {
+	if r.Pooling || r.length == r.StopAfter {
+		return Stop
+	}
+	return Length
 }
 
 // Emitted returns how many tokens of r were handed over, those of the present chunk included.
@@ -47,6 +67,7 @@ const (
 	paced                   // in Engine.due
 	inReady                 // in Engine.ready, or being stepped
 	finishing               // all tokens fell due, some are held back
+	blocked                 // in Engine.blocked: its adapter has to wait for another's end
 	gone                    // ended; slices that still name it skip it
 )
 
@@ -71,7 +92,8 @@ const (
 	Duplicate      Cause = iota // its id is in use: failed
 	TooLong                     // prompt and output are longer than the model: failed
 	Injected                    // failure injection: failed
-	NoSampling                  // a pooling request: failed
+	NoSampling                  // asks for nothing an engine knows: failed
+	UnknownAdapter              // names an adapter that is not loaded: failed
 	NothingToDo                 // asked for no tokens: completed
 	Aborted                     // the frontend took it back, or is gone: aborted
 	ShuttingDown                // ended, or came too late, because of a shutdown: aborted

@@ -62,7 +62,7 @@ func newScenario(t *testing.T) *scenario {
 
 func testConfig() Config {
 	return Config{
-		ChunkSize: 1, VocabSize: 1000, TimeScale: 1,
+		ChunkSize: 1, VocabSize: 1000, TimeScale: 1, BlockSize: 4, Blocks: 10,
 		Params: Params{LoadFactor: 1, MaxSeqs: 128, MaxBatchedTokens: 2048, FailureTypes: []Finish{Error}},
 	}
 }
@@ -130,6 +130,9 @@ func (s *scenario) command(words []string) {
 		s.step()
 	case "run":
 		s.run(s.duration(args[0]))
+	case "load":
+		running, waiting := s.engine.AdapterLoad()
+		s.print("running %v waiting %v skipped %d usage %.2f", running, waiting, s.engine.Skipped(), s.engine.Usage())
 	case "counts":
 		c := s.engine.Counts()
 		s.print("received %d completed %d failed %d aborted %d merged %d running %d waiting %d idle %v",
@@ -172,6 +175,8 @@ func (s *scenario) configure(args []string) {
 			s.cfg.Priority = true
 		case "scale":
 			s.cfg.TimeScale = s.float(value)
+		case "loras":
+			s.cfg.MaxLoras = s.number(value)
 		case "seed":
 			s.cfg.Seed = s.number(value)
 		default:
@@ -229,6 +234,10 @@ func (s *scenario) request(args []string) *Request {
 			r.Priority = int64(s.float(value))
 		case "at":
 			r.ArrivalTime = s.float(value)
+		case "lora":
+			r.Adapter = value
+		case "stop":
+			r.StopAfter = s.number(value)
 		case "pooling":
 			r.Pooling = true
 		case "abort":
@@ -245,7 +254,7 @@ var finishNames = map[Finish]string{NotFinished: "", Stop: " stop", Length: " le
 func (s *scenario) Queued(r *Request) { s.print("%v %s queued", s.now, r.ID) }
 func (s *scenario) Admit(r *Request)  { s.print("%v %s admitted", s.now, r.ID) }
 func (s *scenario) End(r *Request, finish Finish, cause Cause) {
-	causes := []string{"duplicate", "too long", "injected", "no sampling", "nothing to do", "aborted", "shutting down", "paused", "unreadable"}
+	causes := []string{"duplicate", "too long", "injected", "no sampling", "unknown adapter", "nothing to do", "aborted", "shutting down", "paused", "unreadable"}
 	s.print("%v %s ends%s: %s", s.now, r.ID, finishNames[finish], causes[cause])
 }
 func (s *scenario) Full(client uint32) bool { return s.full[client] }

@@ -63,9 +63,10 @@ func (e *Engine) stepReady(now Time) {
 
 // fallDue accounts for the chunk of r that is due, and schedules the one after it.
 func (e *Engine) fallDue(now Time, r *Request) {
-	n := min(e.cfg.ChunkSize, r.MaxTokens-r.generated)
+	n := min(e.cfg.ChunkSize, r.length-r.generated)
 	r.generated += n
-	last := r.generated == r.MaxTokens
+	e.grow(r, n)
+	last := r.generated == r.length
 	if last {
 		e.stopDecoding(r)
 		r.state = finishing
@@ -86,8 +87,8 @@ func (e *Engine) hand(r *Request, n uint64) {
 	first := r.emitted == 0
 	r.emitted += n
 	tokens := e.generate(r, n)
-	if r.emitted < r.MaxTokens {
-		if first && r.generated < r.MaxTokens {
+	if r.emitted < r.length {
+		if first && r.generated < r.length {
 			r.decodes = true
 			e.decoding++
 		}
@@ -98,7 +99,7 @@ func (e *Engine) hand(r *Request, n uint64) {
 	e.leaveSlot(r)
 	delete(e.requests, r.ID)
 	r.state = gone
-	e.sink.Chunk(r, tokens, Length, first)
+	e.sink.Chunk(r, tokens, r.finish(), first)
 }
 
 func (e *Engine) stopDecoding(r *Request) {

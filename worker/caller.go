@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"slices"
+
+	"vllm-vcr/protocol/enginecore"
+	"vllm-vcr/worker/engine"
+	"vllm-vcr/worker/logprobs"
+)
+
+// caller is what the outputs have to know of a request, beyond what the engine knows.
+type caller struct {
+	id      enginecore.EncodedID
+	stop    enginecore.StopReason // told where the request ends with Stop
+	adapter uint64                // id of the LoRA adapter, 0 = none
+	scores  *scores               // nil = no log probabilities wanted
+	pooled  uint64                // seed of the answer to a pooling request
+	pooling bool
+}
+
+// scores are the log probabilities that a request wants.
+type scores struct {
+	model     logprobs.Model
+	output    int  // most likely tokens to tell for each token, or logprobs.All
+	hasOutput bool // whether any are wanted
+	prompt    int  // the same for the prompt's tokens
+	hasPrompt bool
+	tokens    []uint32 // of the prompt, where hasPrompt
+}
+
+// maxAvoid is how many of a request's stop tokens the source is kept from: far more than any model has.
+const maxAvoid = 256
+
+// newRequest makes of what a frontend sent what the engine needs.
+func (r *reader) newRequest(in *enginecore.Request) *engine.Request {
+	c := &caller{id: enginecore.EncodeID(in.ID)}
+	req := &engine.Request{
+		ID:           in.ID,
+		Client:       in.ClientIndex,
+		PromptTokens: uint64(len(in.PromptTokens)),
+		Priority:     in.Priority,
+		ArrivalTime:  in.ArrivalTime,
+		Pooling:      in.Sampling == nil,
+		AbortAtOnce:  in.AbortImmediately,
+		Caller:       c,
+	}
+	if in.LoRA != nil {
+		req.Adapter, c.adapter = in.LoRA.Name, in.LoRA.ID
+	}
+	if r.echoes {
+		req.Prompt = slices.Clone(in.PromptTokens)
+	}
+	if in.Sampling == nil {
+		c.pooling, c.pooled = true, hashTokens(in.PromptTokens)
+		return req
+	}
+	sample(req, c, in.Sampling)
+	c.scores = r.scores(in)
+	return req
+}
+
+// sample takes over what sampling parameters say of the answer's tokens and of its end.
+func sample(req *engine.Request, c *caller, s *enginecore.SamplingParams) {
+	req.MaxTokens = uint64(s.MaxTokens)
+	req.Forced = slices.Clone(s.TraceDecodeTokenIDs)
+	req.Avoid = avoid(s)
+	for i, token := range req.Forced {
+		if uint32(i)+1 < s.MinTokens {
+			continue
+		}
+		if reason, stops := stopsAt(s, token); stops {
+			req.StopAfter, c.stop = uint64(i)+1, reason
+			return
+		}
+	}
+}
+
+// stopsAt says whether an answer ends at a token. The end of a sequence is no reason that is told; any other is.
+func stopsAt(s *enginecore.SamplingParams, token uint32) (enginecore.StopReason, bool) {
+	if s.EOSTokenID == enginecore.Some(token) && !s.IgnoreEOS {
+		return enginecore.StopReason{}, true
+	}
+	return enginecore.StopReason{Token: enginecore.Some(int64(token))}, slices.Contains(s.StopTokenIDs, token)
+}
+
+// avoid lists the tokens at which a request would end: a source gives none of them by accident.
+func avoid(s *enginecore.SamplingParams) []uint32 {
+	list := slices.Concat(s.StopTokenIDs, s.AllStopTokenIDs)
+	if s.EOSTokenID.Set {
+		list = append(list, s.EOSTokenID.Value)
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	return list[:min(len(list), maxAvoid)]
+}
+
+func (r *reader) scores(in *enginecore.Request) *scores {
+	s := in.Sampling
+	if !s.Logprobs.Set && !s.PromptLogprobs.Set {
+		return nil
+	}
+	sc := &scores{
+		model:  logprobs.Model{Seed: hashText(in.ID), Vocabulary: r.vocabulary, Greedy: s.Temperature == 0},
+		output: top(s.Logprobs), hasOutput: s.Logprobs.Set,
+		prompt: top(s.PromptLogprobs), hasPrompt: s.PromptLogprobs.Set,
+	}
+	if sc.hasPrompt {
+		sc.tokens = slices.Clone(in.PromptTokens)
+	}
+	return sc
+}
+
+// top reads a number of alternatives; less than none stands for all.
+func top(n enginecore.Optional[int64]) int {
+	if n.Value < 0 {
+		return logprobs.All
+	}
+	return int(min(n.Value, 1<<31-1))
+}
+
+const fnvOffset, fnvPrime = 0xcbf29ce484222325, 0x100000001b3 // FNV-1a, 64 bits
+
+func hashText(s string) uint64 {
+	h := uint64(fnvOffset)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * fnvPrime
+	}
+	return h
+}
+
+func hashTokens(tokens []uint32) uint64 {
+	h := uint64(fnvOffset)
+	for _, t := range tokens {
+		h = (h ^ uint64(t)) * fnvPrime
+	}
+	return h
+}

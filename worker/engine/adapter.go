@@ -1,0 +1,55 @@
+package engine
+
+// mayUse says that r can run beside the adapters in use: with one of them, with the base model, or as one more where the
+// limit has room.
+func (e *Engine) mayUse(r *Request) bool {
+	limit := e.cfg.MaxLoras
+	return r.Adapter == "" || limit == 0 || e.adapters[r.Adapter] > 0 || uint64(len(e.adapters)) < limit
+}
+
+func (e *Engine) takeAdapter(r *Request) {
+	if r.Adapter != "" {
+		e.adapters[r.Adapter]++
+	}
+}
+
+// leaveAdapter lets those try again who waited for an adapter's end.
+func (e *Engine) leaveAdapter(r *Request) {
+	if r.Adapter == "" {
+		return
+	}
+	if e.adapters[r.Adapter]--; e.adapters[r.Adapter] > 0 {
+		return
+	}
+	delete(e.adapters, r.Adapter)
+	for i, b := range e.blocked {
+		if b.state == blocked {
+			b.state = queued
+			e.waiting.push(b)
+		}
+		e.blocked[i] = nil
+	}
+	e.blocked, e.skipped = e.blocked[:0], 0
+}
+
+// block sets r aside until an adapter is free. It keeps its place: order of arrival, or of priority, decides again then.
+func (e *Engine) block(r *Request) {
+	r.state = blocked
+	e.blocked = append(e.blocked, r)
+	e.skipped++
+}
+
+// AdapterLoad returns how many requests run and wait with each adapter. The maps are the caller's.
+func (e *Engine) AdapterLoad() (running, waiting map[string]uint64) {
+	running, waiting = map[string]uint64{}, map[string]uint64{}
+	for _, r := range e.requests {
+		switch {
+		case r.Adapter == "":
+		case r.state == queued || r.state == blocked:
+			waiting[r.Adapter]++
+		default:
+			running[r.Adapter]++
+		}
+	}
+	return running, waiting
+}
