@@ -151,6 +151,7 @@ func TestProcess_SupervisorKilled(t *testing.T) {
 		if err := syscall.Kill(pids[3], syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		await(t, "the worker has stopped", func() bool { return processState(pids[3]) == 'T' }, &text{})
 		if err := s.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
