@@ -32,6 +32,7 @@ func wantSilent(t *testing.T, call string, err error, index int) {
 
 // Whatever way a worker ends in, it is dead within a second, told truthfully, and the others serve on.
 func TestCalls_DeadEngine(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ role, reason string }{
 		{good, "its process was ended by signal 9 (killed)"},
 		{exits, "its process exited with code 0"},
@@ -85,6 +86,7 @@ func checkOneDead(t *testing.T, r *rig, reason string) {
 
 // A stopped engine gives errors in time, is called frozen, and comes back with nothing lost.
 func TestCalls_FrozenEngine(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 4, setup{roles: []string{good}})
 	arrive(t, r, 1, 5)
 	r.suspend(1)
@@ -131,6 +133,7 @@ func arrive(t *testing.T, r *rig, index int, n uint64) {
 
 // An engine that dies while it is frozen is dead, of what killed it, and its successor is not frozen.
 func TestCalls_FrozenThenDead(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 1, setup{roles: []string{freezes, good}, config: onFailure})
 	_, _ = r.call(r.within(600*time.Millisecond), 0, ipc.Call{Op: opPoke})
 	r.awaitState(0, StateFrozen)
@@ -146,6 +149,7 @@ func TestCalls_FrozenThenDead(t *testing.T) {
 
 // All were asleep, the supervisor's host too: nobody is called dead.
 func TestCalls_AllStoppedAndContinued(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good}})
 	for i := range 3 {
 		r.suspend(i)
@@ -166,6 +170,7 @@ func TestCalls_AllStoppedAndContinued(t *testing.T) {
 
 // Half a frame and then nothing is a silent worker. Its calls end by their deadline, and so does the fleet.
 func TestCalls_CutFrame(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{cut, quiet} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -182,6 +187,7 @@ func TestCalls_CutFrame(t *testing.T) {
 
 // Answers that nobody waits for are dropped, told once, and confuse no later call.
 func TestCalls_StrayAnswers(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{answersTwice, answersOther} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -214,6 +220,7 @@ func TestCalls_StrayAnswers(t *testing.T) {
 
 // An answer that comes after its caller has left is not taken for the answer to a later call.
 func TestCalls_LateAnswer(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good, slow}, timing: func(t *timing) { t.frozenAfter = time.Minute }})
 	_, err := r.EngineConfig(r.within(50*time.Millisecond), 1)
 	wantSilent(t, "Config", err, 1)
@@ -225,6 +232,7 @@ func TestCalls_LateAnswer(t *testing.T) {
 
 // Somebody who leaves at once says nothing about a worker.
 func TestCalls_ImpatientCaller(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 1, setup{roles: []string{slow}})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -237,6 +245,7 @@ func TestCalls_ImpatientCaller(t *testing.T) {
 
 // One slow worker makes calls as slow as itself, not slower, and the calls to others not at all.
 func TestCalls_SlowEngine(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 4, setup{roles: []string{good, slow, slow, good}})
 	begun := time.Now()
 	var calls sync.WaitGroup
@@ -262,6 +271,7 @@ func TestCalls_SlowEngine(t *testing.T) {
 // A stopped worker takes no bytes. That makes nobody wait, however large the change that it is sent, and when it goes on it
 // has its link whole.
 func TestCalls_LargeFrameToStoppedEngine(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good}})
 	r.suspend(1)
 	large := config.Patch{{Key: "inter_token_latency", Raw: strings.Repeat(" ", 2<<20) + "1"}}
@@ -283,6 +293,7 @@ func TestCalls_LargeFrameToStoppedEngine(t *testing.T) {
 
 // What is too large for a frame costs the call, not the worker.
 func TestCalls_OversizedCall(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good}})
 	_, err := r.Patch(r.soon(), config.Patch{{Key: "inter_token_latency", Raw: strings.Repeat(" ", ipc.MaxFrame)}})
 	if !errors.Is(err, ipc.ErrFrameSize) {
@@ -295,6 +306,7 @@ func TestCalls_OversizedCall(t *testing.T) {
 
 // A worker that lets frame after frame lie is ended, and not fed for ever.
 func TestCalls_UnreadFrames(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 1, setup{roles: []string{deafReady}})
 	filler := ipc.Call{Op: ipc.OpLog, Filter: strings.Repeat("x", 1<<19)}
 	_ = r.read(r.soon(), func() {
@@ -309,6 +321,7 @@ func TestCalls_UnreadFrames(t *testing.T) {
 
 // A call ends when the process it was sent to does, not at its deadline.
 func TestCalls_DeathEndsOpenCalls(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 1, setup{roles: []string{quiet}})
 	var calls sync.WaitGroup
 	for range 3 {
@@ -332,6 +345,7 @@ func TestCalls_DeathEndsOpenCalls(t *testing.T) {
 
 // Many callers of all kinds at once: every call is answered, and soon.
 func TestCalls_ManyAtOnce(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good}})
 	var calls sync.WaitGroup
 	for range 16 {

@@ -45,6 +45,7 @@ func wantAll[T any](t *testing.T, what string, got []T, want ...T) {
 }
 
 func TestChange_AllEngines(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good}})
 	live, err := r.Patch(r.soon(), itl("7"))
 	if err != nil || live.InterTokenLatency != 7 {
@@ -66,6 +67,7 @@ func TestChange_AllEngines(t *testing.T) {
 
 // One engine that says no, dies or says nothing in the first round, and nothing has changed anywhere.
 func TestChange_FirstRoundFails(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		role  string
 		check func(t *testing.T, err error)
@@ -97,6 +99,7 @@ func TestChange_FirstRoundFails(t *testing.T) {
 // An engine that agreed and was lost before the second round is a death in the first: the others keep what they have. So
 // it is where another process has already taken its place, which has agreed to nothing.
 func TestChange_LostBetweenRounds(t *testing.T) {
+	t.Parallel()
 	for name, edit := range map[string]func(*config.Config){"dead": nil, "replaced": onFailure} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,6 +128,7 @@ func TestChange_LostBetweenRounds(t *testing.T) {
 // A death in the second round is an error that says the change is in force, and where; the survivors are equal, and the
 // next process of the dead engine has it.
 func TestChange_DiesInSecondRound(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good, diesToldTo, good, good}, config: onFailure})
 	_, err := r.Patch(r.soon(), itl("7"))
 	wantGone(t, "Patch", err, 1, "the change is in force; confirmed by engine 0, engine 2")
@@ -137,6 +141,7 @@ func TestChange_DiesInSecondRound(t *testing.T) {
 }
 
 func TestChange_SilentInSecondRound(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good, slowToConfirm}})
 	_, err := r.Patch(r.within(slowAnswer/2), itl("7"))
 	wantSilent(t, "Patch", err, 1)
@@ -148,6 +153,7 @@ func TestChange_SilentInSecondRound(t *testing.T) {
 
 // A process that starts later has what the fleet has, and a reset gives what the fleet was launched with.
 func TestChange_RestartedEngine(t *testing.T) {
+	t.Parallel()
 	launched := func(cfg *config.Config) { onFailure(cfg); cfg.InterTokenLatency, cfg.MaxNumSeqs = 5, 9 }
 	r := launch(t, 2, setup{roles: []string{good}, config: launched})
 	if _, err := r.Patch(r.soon(), config.Patch{{Key: "inter_token_latency", Raw: "6"}, {Key: "failure_types", Raw: `["length","error"]`}}); err != nil {
@@ -177,6 +183,7 @@ func TestChange_RestartedEngine(t *testing.T) {
 
 // Any number of callers: each answer is one whole state, and in the end all engines have the last.
 func TestChange_ManyAtOnce(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good}})
 	var callers sync.WaitGroup
 	for c := range 16 {
@@ -198,6 +205,7 @@ func TestChange_ManyAtOnce(t *testing.T) {
 
 // A change waits for the one before it, within its own time.
 func TestChange_WaitsItsTurn(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 1, setup{roles: []string{slowToPrepare}})
 	first := make(chan error, 1)
 	go func() { _, err := r.Patch(r.soon(), itl("1")); first <- err }()
@@ -212,6 +220,7 @@ func TestChange_WaitsItsTurn(t *testing.T) {
 }
 
 func TestChange_ResetStats(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good}})
 	arrive(t, r, 0, 10)
 	arrive(t, r, 1, 3)
@@ -233,6 +242,7 @@ func TestChange_ResetStats(t *testing.T) {
 
 // A reset that was in force is made good where a process died before it came to it.
 func TestChange_ResetStats_DiesToldTo(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good, diesToldTo}})
 	arrive(t, r, 0, 2)
 	arrive(t, r, 1, 4)
@@ -248,6 +258,7 @@ func TestChange_ResetStats_DiesToldTo(t *testing.T) {
 
 // While requests end, resets neither lose one nor go below 0.
 func TestChange_ResetStats_WhileBusy(t *testing.T) {
+	t.Parallel()
 	const requests = 300
 	r := launch(t, 1, setup{roles: []string{good}})
 	done := make(chan struct{})

@@ -15,6 +15,7 @@ import (
 )
 
 func TestRestart_Never(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good}})
 	r.kill(0, syscall.SIGKILL)
 	r.kill(1, syscall.SIGKILL)
@@ -34,6 +35,7 @@ func TestRestart_Never(t *testing.T) {
 
 // What an engine had counted goes on in its next process, and what it had not ended is failed and lost.
 func TestRestart_LedgerGoesOn(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good}, config: onFailure})
 	arrive(t, r, 0, 10)
 	if _, err := r.call(r.soon(), 0, ipc.Call{Op: opFinish, Timeout: 6}); err != nil {
@@ -53,6 +55,7 @@ func TestRestart_LedgerGoesOn(t *testing.T) {
 
 // A worker that dies again and again is started with longer and longer pauses, and then no more.
 func TestRestart_CrashLoop(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good, good, diesAtOnce}, config: onFailure})
 	begun := time.Now()
 	r.kill(1, syscall.SIGKILL)
@@ -78,6 +81,7 @@ func TestRestart_CrashLoop(t *testing.T) {
 
 // A worker of another version is not started again: it will not get better.
 func TestRestart_WrongVersion(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 1, setup{roles: []string{good, wrongVersion}, config: onFailure})
 	r.kill(0, syscall.SIGKILL)
 	s := r.awaitState(0, StateFailed)
@@ -112,6 +116,7 @@ func TestRestart_Pauses(t *testing.T) {
 
 // A restart that cannot be made backs off like one whose process dies.
 func TestRestart_TwoAtOnce(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good}, config: onFailure})
 	r.kill(2, syscall.SIGKILL)
 	r.kill(0, syscall.SIGKILL)
@@ -132,6 +137,7 @@ func TestRestart_TwoAtOnce(t *testing.T) {
 
 // A stop calls off the restarts that are due.
 func TestRestart_StopInThePause(t *testing.T) {
+	t.Parallel()
 	pause := func(t *timing) { t.firstBackoff = time.Hour }
 	r := launch(t, 2, setup{roles: []string{good}, config: onFailure, timing: pause})
 	r.kill(0, syscall.SIGKILL)
@@ -151,6 +157,7 @@ func TestRestart_StopInThePause(t *testing.T) {
 
 // With --announce-death the frontend hears of a dead engine on each of its sockets; a socket that is gone is no obstacle.
 func TestRestart_AnnounceDeath(t *testing.T) {
+	t.Parallel()
 	var pullers []*zmtp.Puller
 	addresses := []string{"tcp://127.0.0.1:9"}
 	for range 2 {

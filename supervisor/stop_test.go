@@ -12,6 +12,7 @@ import (
 )
 
 func TestStop_Idle(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good}})
 	begun := time.Now()
 	r.signals <- syscall.SIGTERM
@@ -25,6 +26,7 @@ func TestStop_Idle(t *testing.T) {
 
 // While a fleet drains it answers, and says what it does.
 func TestStop_Draining(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good, drainsSlowly}})
 	r.Stop(nil)
 	r.awaitState(1, StateDraining)
@@ -38,6 +40,7 @@ func TestStop_Draining(t *testing.T) {
 
 // A worker that does not leave in time is killed, and what it had not ended is on the ledger.
 func TestStop_Overdue(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{stubborn, deafReady} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -63,6 +66,7 @@ func TestStop_Overdue(t *testing.T) {
 }
 
 func TestStop_SecondSignal(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		first, second os.Signal
 		code          int
@@ -85,6 +89,7 @@ func TestStop_SecondSignal(t *testing.T) {
 
 // A signal to a fleet that fails already is the first one: the failure stays the result.
 func TestStop_SignalAfterFailure(t *testing.T) {
+	t.Parallel()
 	exit := func(cfg *config.Config) { cfg.OnFrontendLoss = config.LossExit }
 	r := launch(t, 2, setup{roles: []string{losesFrontend, drainsSlowly}, config: exit})
 	r.poke(0)
@@ -95,6 +100,7 @@ func TestStop_SignalAfterFailure(t *testing.T) {
 }
 
 func TestStop_DuringStart(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{good, mute, neverReady} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +120,7 @@ func TestStop_DuringStart(t *testing.T) {
 
 // A stop in the middle of a change ends the call, whichever way it goes.
 func TestStop_DuringChange(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 2, setup{roles: []string{good, slowToPrepare}})
 	changed := make(chan error, 1)
 	go func() { _, err := r.Patch(r.soon(), itl("7")); changed <- err }()
