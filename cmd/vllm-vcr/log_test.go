@@ -12,6 +12,7 @@ import (
 
 // TestLog_NobodyReads has a fleet log everything into a pipe that takes nothing: it works and leaves as ever.
 func TestLog_NobodyReads(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2)
 	reader, writer := fullPipe(t)
 	f.program = launch(t, writer, []string{"RUST_LOG=trace"}, f.play(2)...)
@@ -26,6 +27,7 @@ func TestLog_NobodyReads(t *testing.T) {
 
 // TestLog_NobodyReadsTheError leaves with the right code where even the error that it ends with cannot be told.
 func TestLog_NobodyReadsTheError(t *testing.T) {
+	t.Parallel()
 	reader, writer := fullPipe(t)
 	p := launch(t, writer, nil, "play", "--handshake-address", nowhere(t), "--startup-timeout", "1")
 	if code := p.awaitExit(t, 10*time.Second); code != 1 {
@@ -36,6 +38,7 @@ func TestLog_NobodyReadsTheError(t *testing.T) {
 
 // TestLog_ReaderIsGone has whoever read the log end: that is no reason to end.
 func TestLog_ReaderIsGone(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2)
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -76,6 +79,7 @@ func fullPipe(t *testing.T) (reader, writer *os.File) {
 
 // TestLog_Format has auto mean JSON where stderr is no terminal, and each word what it says.
 func TestLog_Format(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		format string
 		begins byte
@@ -91,6 +95,7 @@ func TestLog_Format(t *testing.T) {
 
 // TestLog_Off writes nothing but the error at the end.
 func TestLog_Off(t *testing.T) {
+	t.Parallel()
 	r := invoke(t, []string{"RUST_LOG="}, "play", "--handshake-address", nowhere(t), "--startup-timeout", "1")
 	if want := "error: not ready after 1 s: engine 0\n"; r.stderr != want {
 		t.Errorf("stderr = %q, want %q", r.stderr, want)

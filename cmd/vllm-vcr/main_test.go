@@ -85,8 +85,8 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Env = append([]string{asProgram + "=1"}, env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // where no clean-up runs
+	cmd.Env = append([]string{asProgram + "=1", "GORACE=atexit_sleep_ms=0"}, env...) // the race detector dawdles at exit otherwise
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}               // where no clean-up runs
 	return cmd
 }
 
