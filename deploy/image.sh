@@ -75,7 +75,7 @@ if ! command -v buildah >/dev/null; then
     need apt-get
     say "installing buildah"
     apt-get update -qq >>"$log" 2>&1
-    apt-get install -y -qq --no-install-recommends buildah >>"$log" 2>&1 || die "apt-get install buildah did not work"
+    apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 buildah >>"$log" 2>&1 || die "apt-get install buildah did not work"
 fi
 need buildah unshare setpriv pgrep curl python3
 

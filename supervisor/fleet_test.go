@@ -18,6 +18,7 @@ import (
 )
 
 func TestFleet_Run_EightEngines(t *testing.T) {
+	t.Parallel()
 	for range 3 {
 		r := launch(t, 8, setup{roles: []string{good}})
 		for i, e := range r.Engines(r.soon()) {
@@ -34,6 +35,7 @@ func TestFleet_Run_EightEngines(t *testing.T) {
 
 // Workers are told all there is to know, and each its own index.
 func TestFleet_Run_InIndexOrder(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 4, setup{roles: []string{good}})
 	for i := range 4 {
 		if pid := r.look(i).PID; pid != r.started[i].Process.Pid {
@@ -43,6 +45,7 @@ func TestFleet_Run_InIndexOrder(t *testing.T) {
 }
 
 func TestFleet_Run_StartFails(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		role string
 		want string
@@ -68,6 +71,7 @@ func TestFleet_Run_StartFails(t *testing.T) {
 }
 
 func TestFleet_Run_StartupTimeout(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{mute, neverReady} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -86,6 +90,7 @@ func TestFleet_Run_StartupTimeout(t *testing.T) {
 }
 
 func TestFleet_Run_NothingToStart(t *testing.T) {
+	t.Parallel()
 	missing := func() *exec.Cmd { return exec.Command("/nonexistent/vllm-vcr") }
 	r := build(t, 3, setup{roles: []string{good}, command: missing}).run()
 	if err := r.end(); err == nil || !strings.Contains(err.Error(), "engine 0 died before it was ready: start worker: ") {
@@ -97,6 +102,7 @@ func TestFleet_Run_NothingToStart(t *testing.T) {
 }
 
 func TestFleet_StopBeforeRun(t *testing.T) {
+	t.Parallel()
 	r := build(t, 3, setup{roles: []string{good}})
 	r.Stop(nil)
 	r.Stop(errors.New("twice does no harm"))
@@ -108,6 +114,7 @@ func TestFleet_StopBeforeRun(t *testing.T) {
 
 // A method that is called while Run does not work ends with its context and harms nothing.
 func TestFleet_CallsOutsideRun(t *testing.T) {
+	t.Parallel()
 	for name, silent := range map[string]bool{"before": true, "after": false} {
 		t.Run(name, func(t *testing.T) {
 			r := build(t, 2, setup{roles: []string{good}, timing: func(t *timing) { t.patience = 50 * time.Millisecond }})
@@ -155,6 +162,7 @@ func outside(r *rig) map[string]error {
 
 // While an engine has yet to say hello, calls wait for it; so they do while it joins its frontend.
 func TestFleet_CallsWhileStarting(t *testing.T) {
+	t.Parallel()
 	r := build(t, 2, setup{roles: []string{neverReady}}).run()
 	if _, err := r.Patch(r.soon(), itl("7")); err != nil {
 		t.Fatalf("Patch while the engines start: %v", err)
@@ -171,6 +179,7 @@ func TestFleet_CallsWhileStarting(t *testing.T) {
 }
 
 func TestFleet_OnFrontendLoss(t *testing.T) {
+	t.Parallel()
 	t.Run("exit", func(t *testing.T) {
 		exit := func(cfg *config.Config) { cfg.OnFrontendLoss = config.LossExit }
 		r := launch(t, 2, setup{roles: []string{good, losesFrontend}, config: exit})
@@ -203,6 +212,7 @@ func TestFleet_OnFrontendLoss(t *testing.T) {
 }
 
 func TestFleet_SetFilter(t *testing.T) {
+	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good, freezes, exits}})
 	r.poke(1)
 	r.poke(2)
@@ -226,6 +236,7 @@ func TestFleet_SetFilter(t *testing.T) {
 }
 
 func TestFleet_PanicLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	r := build(t, 2, setup{roles: []string{good}})
 	caught := make(chan any, 1)
 	go func() {

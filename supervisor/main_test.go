@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	flag.Parse()
 	if !flagGiven("rapid.checks") {
-		_ = flag.Set("rapid.checks", "12") // each is a fleet of processes; the flag is rapid's own
+		_ = flag.Set("rapid.checks", "30") // each is a fleet of processes; the flag is rapid's own
 	}
 	goleak.VerifyTestMain(m)
 }

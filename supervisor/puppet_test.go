@@ -260,7 +260,10 @@ func (p *puppet) poked() {
 	case quiet:
 		select {}
 	case freezes:
+		continued := make(chan os.Signal, 1)
+		signal.Notify(continued, syscall.SIGCONT)
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		<-continued // not all threads stop at once
 	}
 }
 

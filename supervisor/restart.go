@@ -11,11 +11,7 @@ import (
 // lived for longer than the window. Too many deaths in a short time are final.
 func (f *Fleet) planRestart(m *member) {
 	now := time.Now()
-	if now.Sub(m.started) > f.timing.deathWindow || m.backoff == 0 {
-		m.backoff = f.timing.firstBackoff
-	} else {
-		m.backoff = min(2*m.backoff, f.timing.lastBackoff)
-	}
+	m.backoff = f.timing.pause(m.backoff, now.Sub(m.started))
 	m.deaths = append(since(m.deaths, now.Add(-f.timing.deathWindow)), now)
 	if len(m.deaths) >= f.timing.deathsAllowed {
 		m.state = StateFailed
@@ -27,6 +23,14 @@ func (f *Fleet) planRestart(m *member) {
 	m.restart = time.AfterFunc(m.backoff, func() {
 		_ = f.send(context.Background(), restartEvent{m}) // after the end of Run nothing is started
 	})
+}
+
+// pause is how long to wait after a process that lived for so long, and was started after a pause of last.
+func (t timing) pause(last, lived time.Duration) time.Duration {
+	if last == 0 || lived > t.deathWindow {
+		return t.firstBackoff
+	}
+	return min(2*last, t.lastBackoff)
 }
 
 // since returns the deaths after start.

@@ -154,6 +154,12 @@ func await(t testing.TB, what string, ok func() bool, log fmt.Stringer) {
 	}
 }
 
+// awaitLog waits for a line that holds the words: lines are written behind the back of who logs them.
+func (r *rig) awaitLog(words string) {
+	r.t.Helper()
+	r.await("the log says "+words, func() bool { return strings.Contains(r.log.String(), words) })
+}
+
 // soon is a context for calls that have no reason to take long.
 func (r *rig) soon() context.Context { return r.within(patience) }
 
@@ -199,12 +205,29 @@ func (r *rig) kill(index int, s syscall.Signal) {
 
 func itl(ms string) config.Patch { return config.Patch{{Key: "inter_token_latency", Raw: ms}} }
 
+// suspend stops an engine's process, and returns when all of its threads have stopped.
+func (r *rig) suspend(index int) {
+	r.t.Helper()
+	pid := r.look(index).PID
+	r.kill(index, syscall.SIGSTOP)
+	r.await("the process has stopped", func() bool { return processState(pid) == 'T' })
+}
+
 // alive says whether a process runs; one that nobody has waited for does not.
 func alive(pid int) bool {
+	state := processState(pid)
+	return state != 0 && state != 'Z' && state != 'X'
+}
+
+// processState is the letter that /proc has for it, 0 where there is no such process.
+func processState(pid int) byte {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return 0
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+	if rest == "" {
+		return 0
+	}
+	return rest[0]
 }

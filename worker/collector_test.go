@@ -150,11 +150,6 @@ func (c *collector) awaitEnd(id string) seen {
 	return *c.requests[id]
 }
 
-func (c *collector) awaitTokens(id string, n int) {
-	c.t.Helper()
-	c.await(fmt.Sprintf("%d tokens of %s", n, id), func() bool { s := c.requests[id]; return s != nil && len(s.tokens) >= n })
-}
-
 func (c *collector) await(what string, done func() bool) {
 	c.t.Helper()
 	if !awaitCond(c.changed, done) {

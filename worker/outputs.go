@@ -184,6 +184,13 @@ func (o *outputs) hurry() { o.counted.toldAt, o.told.toldAt = 0, 0 }
 // send leaves the loss of a connection to those who watch it: they tell the loop.
 func (o *outputs) send(conn *zmtp.Conn, message []byte) { _ = conn.Send(message) }
 
+// tell sends one message to a client, past what was gathered, if it is there.
+func (o *outputs) tell(client uint32, message []byte) {
+	if t := o.outlet(client); t != nil {
+		o.send(t.conn, message)
+	}
+}
+
 // broadcast sends one message to every client, past what was gathered.
 func (o *outputs) broadcast(message []byte) {
 	for _, t := range o.clients {

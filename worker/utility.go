@@ -17,7 +17,7 @@ type utilityInput struct{ call *enginecore.UtilityCall }
 
 func (in utilityInput) apply(l *loop, now engine.Time) {
 	if l.drain.active {
-		l.answerUtility(in.call, now, nil, errors.New("Server shutting down"))
+		l.refuseUtility(in.call, now, "Server shutting down")
 		return
 	}
 	method, ok := utilityMethods[in.call.Method]
@@ -25,28 +25,23 @@ func (in utilityInput) apply(l *loop, now engine.Time) {
 		method = (*loop).unknownUtility
 	}
 	value, err := method(l, now, in.call)
-	if errors.Is(err, errAnswerLater) {
-		return
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errAnswerLater):
+	case err != nil:
 		l.log.Warn().Str("method", in.call.Method).Err(err).Msg("utility call refused")
-		err = fmt.Errorf("Call to %s method failed: %w", in.call.Method, err)
+		l.refuseUtility(in.call, now, fmt.Sprintf("Call to %s method failed: %v", in.call.Method, err))
+	default:
+		l.answerUtility(in.call, now, value)
 	}
-	l.answerUtility(in.call, now, value, err)
 }
 
-func (l *loop) answerUtility(call *enginecore.UtilityCall, now engine.Time, value msgp.Raw, err error) {
-	t := l.outputs.outlet(call.ClientIndex)
-	if t == nil {
-		return
-	}
-	message := []byte(nil)
-	if err != nil {
-		message = enginecore.AppendUtilityFailure(message, l.outputs.rank, now.Seconds(), call.CallID, err.Error())
-	} else {
-		message = enginecore.AppendUtilityResult(message, l.outputs.rank, now.Seconds(), call.CallID, value)
-	}
-	l.outputs.send(t.conn, message)
+func (l *loop) answerUtility(call *enginecore.UtilityCall, now engine.Time, value msgp.Raw) {
+	l.outputs.tell(call.ClientIndex, enginecore.AppendUtilityResult(nil, l.outputs.rank, now.Seconds(), call.CallID, value))
+}
+
+// refuseUtility answers with a text that reaches the frontend's client.
+func (l *loop) refuseUtility(call *enginecore.UtilityCall, now engine.Time, text string) {
+	l.outputs.tell(call.ClientIndex, enginecore.AppendUtilityFailure(nil, l.outputs.rank, now.Seconds(), call.CallID, text))
 }
 
 // errAnswerLater says that a call will be answered once nothing runs any more.
@@ -71,7 +66,7 @@ func (u *utilities) answerWaiting(l *loop, now engine.Time) {
 		return
 	}
 	for _, call := range u.waiting {
-		l.answerUtility(call, now, nil, nil)
+		l.answerUtility(call, now, nil)
 	}
 	u.waiting = nil
 }

@@ -46,23 +46,30 @@ type program struct {
 	moreC chan struct{} // closed and replaced with every line
 }
 
-// start runs vllm-vcr. When the test ends it is killed, and a failed test shows what it had printed.
+// start runs vllm-vcr and reads what it logs. When the test ends it is killed, and a failed test shows what it had printed.
 func start(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	stderr, theirs, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := launch(t, theirs, env, args...)
+	go p.read(stderr)
+	return p
+}
+
+// launch is start with a stderr whose other end is the caller's business, p.silent included. It closes stderr here.
+func launch(t *testing.T, stderr *os.File, env []string, args ...string) *program {
+	t.Helper()
 	p := &program{
 		cmd: command(t, env, args...), exited: make(chan struct{}), silent: make(chan struct{}), moreC: make(chan struct{}),
 	}
-	p.cmd.Stderr = theirs
-	err = p.cmd.Start()
-	_ = theirs.Close() // the child has its own
+	p.cmd.Stderr = stderr
+	err := p.cmd.Start()
+	_ = stderr.Close() // the child has its own
 	if err != nil {
 		t.Fatal(err)
 	}
-	go p.read(stderr)
 	go func() {
 		_ = p.cmd.Wait() // the state is read from cmd.ProcessState
 		close(p.exited)
@@ -78,8 +85,8 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, args...)
-	cmd.Env = append([]string{asProgram + "=1"}, env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // where no clean-up runs
+	cmd.Env = append([]string{asProgram + "=1", "GORACE=atexit_sleep_ms=0"}, env...) // the race detector dawdles at exit otherwise
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}               // where no clean-up runs
 	return cmd
 }
 
