@@ -100,15 +100,24 @@ type fake struct {
 	calls    chan string // methods
 
 	mu      sync.Mutex
-	answer  func(enginecore.UtilityCall) msgp.Raw // nil result = a failure
+	answer  answerer
 	reading sync.WaitGroup
 }
 
+// answerer makes an engine's answer to a utility call; nil is a failure.
+type answerer func(*fake, enginecore.UtilityCall) msgp.Raw
+
+// join has an engine join that answers every call with true.
 func (r *rig) join(t *testing.T, rank int) *fake {
+	t.Helper()
+	return r.joinAnswering(t, rank, func(*fake, enginecore.UtilityCall) msgp.Raw { return msgp.Raw{0xc3} })
+}
+
+func (r *rig) joinAnswering(t *testing.T, rank int, answer answerer) *fake {
 	t.Helper()
 	f := &fake{
 		t: t, rank: rank, requests: make(chan enginecore.Request, 1024), aborts: make(chan string, 1024), calls: make(chan string, 64),
-		answer: func(enginecore.UtilityCall) msgp.Raw { return msgp.Raw{0xc3} },
+		answer: answer,
 	}
 	identity := binary.LittleEndian.AppendUint16(nil, uint16(rank))
 	f.hello = f.dial(r.Handshake(), zmtp.Dealer, identity)
@@ -190,7 +199,7 @@ func (f *fake) take(frames [][]byte) error {
 
 func (f *fake) reply(call enginecore.UtilityCall) {
 	f.mu.Lock()
-	value := f.answer(call)
+	value := f.answer(f, call)
 	f.mu.Unlock()
 	if value == nil {
 		_ = f.out.Send(enginecore.AppendUtilityFailure(nil, uint32(f.rank), 1, call.CallID, "no"))
@@ -199,7 +208,7 @@ func (f *fake) reply(call enginecore.UtilityCall) {
 	_ = f.out.Send(enginecore.AppendUtilityResult(nil, uint32(f.rank), 1, call.CallID, value))
 }
 
-func (f *fake) answers(answer func(enginecore.UtilityCall) msgp.Raw) {
+func (f *fake) answers(answer answerer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answer = answer
