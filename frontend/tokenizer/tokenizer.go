@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tiktoken-go/tokenizer/codec"
 )
@@ -120,4 +121,13 @@ func (t *Tokenizer) appendWindow(ids []uint32, text string) []uint32 {
 		restoreDeletes(ids[first:], text)
 	}
 	return ids
+}
+
+// Valid returns text with U+FFFD in place of what is no UTF-8, as [Tokenizer.Decode] does.
+func Valid(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var u utf8Stream
+	return string(u.flush(u.append(nil, text)))
 }

@@ -109,6 +109,14 @@ func errorText(err error) string {
 	return err.Error()
 }
 
+func TestValid(t *testing.T) {
+	for text, want := range map[string]string{"": "", mixed: mixed, "a\xf0\x9f\x98b\xff": "a\uFFFDb\uFFFD", "\xe2\x82": "\uFFFD"} {
+		if got := Valid(text); got != want {
+			t.Errorf("Valid(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
 	v := vocabulary()
 	for _, text := range []string{mixed, strings.Repeat(mixed, 5000), strings.Repeat("ab", window), strings.Repeat(" ", 3*window)} {
