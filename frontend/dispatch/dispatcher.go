@@ -22,6 +22,7 @@ type Dispatcher struct {
 	adapters adapters
 	frontend *engineclient.Frontend
 	client   *engineclient.Client
+	payloads sync.Pool     // of *[]byte
 	lastID   atomic.Uint32 // begins anywhere, since other frontends may ask the same engines
 
 	startedC chan struct{} // closed when frontend and client are set

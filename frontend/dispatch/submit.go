@@ -9,6 +9,9 @@ import (
 	"vllm-vcr/protocol/enginecore"
 )
 
+// keptPayload is the most that is kept of a buffer for payloads, in bytes.
+const keptPayload = 1 << 20
+
 // Request is what is to be asked of an engine. Nothing of it is kept.
 type Request struct {
 	// Request is sent as it is, but for the fields ID, ArrivalTime, DataParallelRank and ClientIndex, which are set here.
@@ -82,9 +85,13 @@ func (d *Dispatcher) place(r *Request, s *Stream) (*Stream, error) {
 	own := r.Request
 	own.ID = s.id
 	own.Sampling = r.sampling(s.choice)
-	send := func(rank int) error { return d.client.Add(rank, &own) }
 	if r.Rank.Set {
 		own.DataParallelRank = enginecore.Some(uint32(r.Rank.Value))
+	}
+	payload := d.encode(&own) // before any lock: a prompt may be long
+	defer d.payloads.Put(payload)
+	send := func(rank int) error { return d.client.AddEncoded(rank, *payload) }
+	if r.Rank.Set {
 		d.balancer.count(r.Rank.Value)
 		if err := d.engines[r.Rank.Value].add(s, send); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrNoEngine, err)
@@ -104,6 +111,17 @@ func (d *Dispatcher) place(r *Request, s *Stream) (*Stream, error) {
 		}
 		failed, errs = append(failed, rank), append(errs, err)
 	}
+}
+
+// encode makes the payload of a request in a buffer of d.payloads.
+func (d *Dispatcher) encode(r *enginecore.Request) *[]byte {
+	b, ok := d.payloads.Get().(*[]byte)
+	if !ok || cap(*b) > keptPayload {
+		b = new([]byte)
+	}
+	r.ClientIndex = 0 // the only one there is
+	*b = enginecore.AppendRequest((*b)[:0], d.version, r)
+	return b
 }
 
 // sampling is the parameters of one choice.

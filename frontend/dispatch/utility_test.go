@@ -205,7 +205,13 @@ func TestDispatcher_LoRA_LostWhileTold(t *testing.T) {
 	if _, err := r.LoadLoRA(within(t), "sql", "/sql"); err != nil {
 		t.Fatal(err)
 	}
-	r.joinAnswering(t, 0, func(f *fake, _ enginecore.UtilityCall) msgp.Raw { _ = f.in.Close(atOnce()); return yes })
+	lostC := make(chan struct{})
+	defer close(lostC)
+	r.joinAnswering(t, 0, func(f *fake, _ enginecore.UtilityCall) msgp.Raw {
+		_ = f.in.Close(atOnce())
+		<-lostC
+		return yes
+	})
 	if c := await(t, "loss", r.changes); c.err == nil {
 		t.Errorf("change = %+v, want the loss", c)
 	}
