@@ -102,6 +102,31 @@ func TestDispatcher_EngineReturns(t *testing.T) {
 	}
 }
 
+// What an engine said last doesn't count as its load once it has gone.
+func TestDispatcher_StatsOfTheDead(t *testing.T) {
+	w := &witness{}
+	r := newRig(t, 1, w)
+	e := r.engines[0]
+	s := r.submit(t, request("a", 9))
+	e.send(1, &enginecore.SchedulerStats{Running: 1}, tokens(s.ID(), 1))
+	if _, err := s.Next(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	_ = e.in.Close(atOnce())
+	await(t, "loss", r.changes)
+	e.send(2, &enginecore.SchedulerStats{Running: 5})
+	e.say(e.out, []byte(enginecore.EngineCoreDead)) // behind the stats
+	await(t, "death", r.changes)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.stats) != 1 || len(w.left) == 0 {
+		t.Errorf("%d stats and %d departures observed, want 1 and some", len(w.stats), len(w.left))
+	}
+	if got := r.Engines()[0].Running; got != 0 {
+		t.Errorf("%d requests running at an engine that has gone, want 0", got)
+	}
+}
+
 func TestDispatcher_Close(t *testing.T) {
 	w := &witness{}
 	r := newRig(t, 1, w)

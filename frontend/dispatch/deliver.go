@@ -15,7 +15,7 @@ func (d *Dispatcher) deliver(v *engineclient.Delivery) {
 	e := d.engines[o.EngineIndex]
 	e.delivery.Lock()
 	defer e.delivery.Unlock()
-	if o.Stats != nil {
+	if o.Stats != nil && e.present() { // else it is what one that has gone said last
 		if !d.version.AtLeast(33) { // which counts the skipped among the waiting
 			o.Stats.Waiting -= min(o.Stats.Waiting, o.Stats.SkippedWaiting)
 		}

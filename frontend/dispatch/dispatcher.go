@@ -123,8 +123,10 @@ func (d *Dispatcher) dead(_, rank int) {
 // end ends all that was asked of an engine.
 func (d *Dispatcher) end(e *engine, cause error) {
 	<-d.startedC
+	e.delivery.Lock() // so that no stats come after it
 	streams := e.gone(cause)
 	d.observer.Left(e.rank)
+	e.delivery.Unlock()
 	for _, s := range streams {
 		s.giveUp(enginecore.FinishError, &EngineDeadError{Rank: e.rank, Cause: cause}, false)
 	}

@@ -103,6 +103,13 @@ func (e *engine) forget(s *Stream) {
 	}
 }
 
+// present tells whether the engine is there, taking requests or not yet.
+func (e *engine) present() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.known && e.cause == nil
+}
+
 var errNeverUp = errors.New("it has not joined yet")
 
 // absent says why the engine takes no requests. It has e.mu.
