@@ -6,6 +6,7 @@ import (
 	"vllm-vcr/protocol/enginecore"
 	"vllm-vcr/worker/engine"
 	"vllm-vcr/worker/logprobs"
+	"vllm-vcr/worker/tokens"
 )
 
 // caller is what the outputs have to know of a request, beyond what the engine knows.
@@ -27,9 +28,6 @@ type scores struct {
 	hasPrompt bool
 	tokens    []uint32 // of the prompt, where hasPrompt
 }
-
-// maxAvoid is how many of a request's stop tokens the source is kept from: far more than any model has.
-const maxAvoid = 256
 
 // newRequest makes of what a frontend sent what the engine needs.
 func (r *reader) newRequest(in *enginecore.Request) *engine.Request {
@@ -54,16 +52,18 @@ func (r *reader) newRequest(in *enginecore.Request) *engine.Request {
 		c.pooling, c.pooled = true, hashTokens(in.PromptTokens)
 		return req
 	}
-	sample(req, c, in.Sampling)
+	r.sample(req, c, in.Sampling)
 	c.scores = r.scores(in)
 	return req
 }
 
 // sample takes over what sampling parameters say of the answer's tokens and of its end.
-func sample(req *engine.Request, c *caller, s *enginecore.SamplingParams) {
+func (r *reader) sample(req *engine.Request, c *caller, s *enginecore.SamplingParams) {
 	req.MaxTokens = uint64(s.MaxTokens)
 	req.Forced = slices.Clone(s.TraceDecodeTokenIDs)
-	req.Avoid = avoid(s)
+	if stops := stopTokens(s); len(stops) > 0 {
+		req.Avoid = tokens.NewAvoid(stops, r.vocabulary)
+	}
 	for i, token := range req.Forced {
 		if uint32(i)+1 < s.MinTokens {
 			continue
@@ -83,15 +83,13 @@ func stopsAt(s *enginecore.SamplingParams, token uint32) (enginecore.StopReason,
 	return enginecore.StopReason{Token: enginecore.Some(int64(token))}, slices.Contains(s.StopTokenIDs, token)
 }
 
-// avoid lists the tokens at which a request would end: a source gives none of them by accident.
-func avoid(s *enginecore.SamplingParams) []uint32 {
+// stopTokens lists the tokens at which a request would end, some of them more than once.
+func stopTokens(s *enginecore.SamplingParams) []uint32 {
 	list := slices.Concat(s.StopTokenIDs, s.AllStopTokenIDs)
 	if s.EOSTokenID.Set {
 		list = append(list, s.EOSTokenID.Value)
 	}
-	slices.Sort(list)
-	list = slices.Compact(list)
-	return list[:min(len(list), maxAvoid)]
+	return list
 }
 
 func (r *reader) scores(in *enginecore.Request) *scores {

@@ -35,12 +35,12 @@ var failureFinish = map[string]engine.Finish{
 }
 
 // engineConfig is the engine that c describes, at position index of its fleet.
-func engineConfig(c config.Config, index int, latency engine.Latency, counts engine.Counts) engine.Config {
+func engineConfig(c config.Config, index int, source engine.Source, latency engine.Latency, counts engine.Counts) engine.Config {
 	return engine.Config{
 		Index:                uint64(index),
 		Seed:                 c.Seed,
 		ChunkSize:            c.OutputTokenChunkSize,
-		VocabSize:            uint32(c.VocabSize),
+		Source:               source,
 		LongPrefillThreshold: c.LongPrefillThreshold,
 		Priority:             c.SchedulingPolicy == config.PolicyPriority,
 		TimeScale:            c.TimeScale,

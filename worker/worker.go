@@ -24,6 +24,7 @@ import (
 	"vllm-vcr/protocol/enginecore"
 	"vllm-vcr/worker/engine"
 	"vllm-vcr/worker/latency"
+	"vllm-vcr/worker/tokens"
 )
 
 // orphanLinger is what closing may take once nobody waits for the worker any more.
@@ -108,6 +109,10 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 	if err != nil {
 		return nil, err
 	}
+	source, err := tokens.New(start.Config.TokenSource, uint32(start.Config.VocabSize))
+	if err != nil {
+		return nil, err
+	}
 	alarm, err := newAlarm()
 	if err != nil {
 		return nil, err
@@ -124,7 +129,7 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 		version: version, rank: uint32(rank(start)),
 		verbose: start.Config.LogRequests, log: target(root, logs.Engine, start),
 	}
-	l.engine = engine.New(engineConfig(start.Config, start.Index, recorded, countsOf(page)), l.outputs)
+	l.engine = engine.New(engineConfig(start.Config, start.Index, source, recorded, countsOf(page)), l.outputs)
 	return l, nil
 }
 

@@ -28,13 +28,12 @@ type Config struct {
 	Index                uint64        // position in the fleet; seeds the random streams
 	Seed                 uint64        // of every random stream
 	ChunkSize            uint64        // tokens of one output, at least 1
-	VocabSize            uint32        // token ids are below it, at least 1
 	LongPrefillThreshold uint64        // prompt tokens one request takes from a round, 0 = no cap
 	Priority             bool          // admit by (priority, arrival time) instead of arrival order
 	TimeScale            float64       // every duration is divided by it, above 0
 	Granularity          time.Duration // grid of leave times, 0 = off
 	Latency              Latency       // recorded timing; nil = the times of Params
-	Source               Source        // of tokens; nil = uniform at random
+	Source               Source        // of tokens
 	MaxLoras             uint64        // adapters in use at once, 0 = no limit
 	BlockSize            uint64        // tokens of a KV block, at least 1
 	Blocks               uint64        // KV blocks there are, at least 1
@@ -99,9 +98,6 @@ func New(cfg Config, sink Sink) *Engine {
 	}
 	if cfg.Priority {
 		e.waiting.less = byPriority
-	}
-	if cfg.Source == nil {
-		e.cfg.Source = uniform{uint64(cfg.VocabSize)}
 	}
 	e.SetParams(cfg.Params)
 	return e

@@ -14,9 +14,11 @@ type Request struct {
 	Adapter      string  // LoRA adapter, "" = the base model
 	Caller       any     // the caller's own; the engine never looks at it
 
-	// Forced are the first tokens to hand out, whatever the source of tokens says. Avoid are tokens that the source
-	// must not give, few of them.
-	Forced, Avoid []uint32
+	// Forced are the first tokens to hand out, whatever the source says.
+	Forced []uint32
+	// Avoid is asked about every token of the source for one to give in its place, nil = as it is. At a token that it
+	// avoids the request would end by accident.
+	Avoid interface{ Next(token uint32) uint32 }
 	// StopAfter is the number of tokens after which the request ends with Stop, if MaxTokens lets it; 0 = none.
 	StopAfter uint64
 	// Prompt is what a Source is given of the prompt; nil where none wants it.

@@ -62,9 +62,16 @@ func newScenario(t *testing.T) *scenario {
 
 func testConfig() Config {
 	return Config{
-		ChunkSize: 1, VocabSize: 1000, TimeScale: 1, BlockSize: 4, Blocks: 10,
+		ChunkSize: 1, Source: counting{}, TimeScale: 1, BlockSize: 4, Blocks: 10,
 		Params: Params{LoadFactor: 1, MaxSeqs: 128, MaxBatchedTokens: 2048, FailureTypes: []Finish{Error}},
 	}
+}
+
+// counting is a source that depends on all it may depend on.
+type counting struct{}
+
+func (counting) Token(seed, position uint64, _ []uint32) uint32 {
+	return uint32(seed) + uint32(position)
 }
 
 func (s *scenario) play(text string) string {

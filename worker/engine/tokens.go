@@ -1,15 +1,19 @@
 package engine
 
-import "slices"
+// Source makes the tokens of answers. It is a pure function: what a request is answered depends on nothing else.
+type Source interface {
+	// Token returns the token at a position, counted from 0, of the answer to a request with this seed and prompt. It
+	// must not keep the prompt.
+	Token(seed, position uint64, prompt []uint32) uint32
+}
 
-// generate returns the next n tokens of r, valid until the next call.
+// generate returns the last n of the tokens that r has been handed, valid until the next call.
 func (e *Engine) generate(r *Request, n uint64) []uint32 {
 	e.tokens = e.tokens[:0]
 	if r.Pooling {
 		return e.tokens
 	}
-	first := r.emitted - n
-	for position := first; position < r.emitted; position++ {
+	for position := r.emitted - n; position < r.emitted; position++ {
 		e.tokens = append(e.tokens, e.token(r, position))
 	}
 	return e.tokens
@@ -20,11 +24,8 @@ func (e *Engine) token(r *Request, position uint64) uint32 {
 		return r.Forced[position]
 	}
 	t := e.cfg.Source.Token(r.seed, position, r.Prompt)
-	for range r.Avoid { // of more tokens than there are to avoid, one is good
-		if !slices.Contains(r.Avoid, t) {
-			break
-		}
-		t = (t + 1) % e.cfg.VocabSize
+	if r.Avoid != nil {
+		return r.Avoid.Next(t)
 	}
 	return t
 }
