@@ -35,7 +35,7 @@ func (f *Fleet) hear(m *member, p *process) error {
 		if err != nil {
 			return nil
 		}
-		e, err := decodeFrame(m, p, frame)
+		e, err := decodeFrame(m, frame)
 		if err != nil {
 			return err
 		}
@@ -46,8 +46,8 @@ func (f *Fleet) hear(m *member, p *process) error {
 }
 
 // decodeFrame makes an event of a frame, which it doesn't keep.
-func decodeFrame(m *member, p *process, frame ipc.Frame) (event, error) {
-	e := frameEvent{m: m, p: p, kind: frame.Kind, call: frame.Call}
+func decodeFrame(m *member, frame ipc.Frame) (event, error) {
+	e := frameEvent{m: m, kind: frame.Kind, call: frame.Call}
 	switch frame.Kind {
 	case ipc.KindHello:
 		var hello ipc.Hello
@@ -67,10 +67,10 @@ func decodeFrame(m *member, p *process, frame ipc.Frame) (event, error) {
 	}
 }
 
-// frameEvent is something that a process said.
+// frameEvent is something that a member's process said. That process is the present one: its end is an event too, and
+// comes behind all that it said.
 type frameEvent struct {
 	m      *member
-	p      *process
 	kind   ipc.Kind
 	call   uint64
 	state  ipc.State
@@ -79,9 +79,6 @@ type frameEvent struct {
 
 func (e frameEvent) apply(f *Fleet) {
 	m := e.m
-	if m.process != e.p {
-		return
-	}
 	m.heard = time.Now()
 	switch e.kind {
 	case ipc.KindHello:
@@ -126,9 +123,7 @@ type endedEvent struct {
 }
 
 func (e endedEvent) apply(f *Fleet) {
-	if e.m.process == e.p {
-		f.died(e.m, e.reason(), errors.Is(e.fault, ipc.ErrVersion))
-	}
+	f.died(e.m, e.reason(), errors.Is(e.fault, ipc.ErrVersion))
 }
 
 // reason begins with why the supervisor ended it, where it did.

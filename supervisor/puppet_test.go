@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -70,7 +71,7 @@ const (
 
 const joinedBy = "a test's word"
 
-// puppet is a worker that speaks ipc and simulates nothing.
+// puppet is a worker that speaks ipc and simulates nothing. The change that it has prepared is in Page.LogDropped.
 type puppet struct {
 	role     string
 	conn     net.Conn
@@ -156,6 +157,9 @@ func (p *puppet) greet() {
 		p.write(binary.LittleEndian.AppendUint32(nil, 1<<32-1))
 	case greetsThenDies:
 		os.Exit(3)
+	}
+	if slices.Contains([]string{wrongVersion, garbage, strangeKind, strangeState, huge}, p.role) {
+		select {} // and takes no notice of the answer
 	}
 	p.say(ipc.KindState, 0, ipc.State{State: ipc.StateStarting})
 	if p.role != neverReady {
@@ -284,6 +288,7 @@ func (p *puppet) perform(c ipc.Call) ipc.Answer {
 	case ipc.OpAbort:
 		if p.prepared.Change == c.Change {
 			p.prepared = ipc.Call{}
+			p.page.LogDropped.Store(0)
 		}
 	case ipc.OpLog:
 		p.page.Merged.Add(1)
@@ -304,6 +309,7 @@ func (p *puppet) prepare(c ipc.Call) ipc.Answer {
 		return ipc.Answer{Refused: err.Error()}
 	}
 	p.prepared = c
+	p.page.LogDropped.Store(c.Change)
 	return ipc.Answer{}
 }
 
