@@ -10,16 +10,14 @@ import (
 	"vllm-vcr/ipc"
 )
 
-// listen reads what a process says until its socket ends, and then waits for the end of the process itself. One that
-// talks nonsense is ended.
+// listen reads what a process says until its socket ends, and then waits for the end of the process itself. Where Run has
+// ended, which then ends all processes, nobody is left to tell.
 func (f *Fleet) listen(m *member, p *process) {
-	grace := f.timing.leaveGrace
 	fault := f.hear(m, p)
-	if fault != nil {
-		grace = 0
-	}
-	ending := p.wait(grace)
-	_ = f.send(context.Background(), endedEvent{m, p, fault, ending}) // nobody is left to tell where Run has ended
+	p.hangUp()
+	_ = f.send(context.Background(), hungUpEvent{m, fault})
+	ending := p.wait()
+	_ = f.send(context.Background(), endedEvent{m, p, fault, ending})
 }
 
 // hear returns nil at the end of the socket, or what is wrong with a frame.
@@ -114,6 +112,29 @@ func (f *Fleet) joined() {
 	f.log.Info().Int("engines", len(f.members)).Msg("every engine is ready")
 }
 
+// hungUpEvent is the end of the socket to a process, which should follow soon.
+type hungUpEvent struct {
+	m     *member
+	fault error // nonsense it talked, nil = none
+}
+
+func (e hungUpEvent) apply(f *Fleet) {
+	p := e.m.process
+	p.left, e.m.greeted = true, false
+	p.impatient = time.AfterFunc(f.leaveGrace(e), p.kill)
+}
+
+// leaveGrace is how long a process may stay. One that has drained hands its last outputs to slow readers.
+func (f *Fleet) leaveGrace(e hungUpEvent) time.Duration {
+	switch {
+	case e.fault != nil:
+		return 0
+	case f.draining || e.m.state == StateDraining:
+		return f.timing.killGrace
+	}
+	return f.timing.leaveGrace
+}
+
 // endedEvent is the end of a process.
 type endedEvent struct {
 	m      *member
@@ -123,6 +144,7 @@ type endedEvent struct {
 }
 
 func (e endedEvent) apply(f *Fleet) {
+	e.p.impatient.Stop()
 	f.died(e.m, e.reason(), errors.Is(e.fault, ipc.ErrVersion))
 }
 

@@ -403,7 +403,7 @@ func TestProcess_KillAfterWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := p.wait(patience), "its process exited with code 3"; got != want {
+	if got, want := p.wait(), "its process exited with code 3"; got != want {
 		t.Errorf("wait = %q, want %q", got, want)
 	}
 	p.kill()

@@ -33,6 +33,7 @@ const (
 	strangeState   = "strange state"  // a word that is the supervisor's own
 	huge           = "huge"           // a frame of 4 GB
 	drainsSlowly   = "drains slowly"  // leaves 300 ms after it was told to
+	lingers        = "lingers"        // as long, and without its socket
 	stubborn       = "stubborn"       // heeds neither drain nor SIGTERM
 	parent         = "parent"         // starts a process of its own; its pid is in Page.Dropped
 	closesSocket   = "closes socket"  // at a poke, and stays
@@ -133,7 +134,7 @@ func (p *puppet) heedSignals() {
 	}
 	go func() {
 		<-signals
-		os.Exit(0)
+		os.Exit(p.leave())
 	}()
 }
 
@@ -207,7 +208,10 @@ func (p *puppet) serve() int {
 
 func (p *puppet) leave() int {
 	p.say(ipc.KindState, 0, ipc.State{State: ipc.StateDraining})
-	if p.role == drainsSlowly {
+	if p.role == lingers {
+		p.conn.Close()
+	}
+	if p.role == drainsSlowly || p.role == lingers {
 		<-time.After(300 * time.Millisecond)
 	}
 	return 0
