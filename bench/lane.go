@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -50,8 +51,14 @@ func (a *lane) send(at int) error {
 	*s = slot{generation: s.generation + 1, timed: a.load.measuring.Load()}
 	payload := a.request.number(at, s.generation)
 	s.sent = a.load.clock.now()
-	return a.load.client.AddEncoded(a.rank, payload)
+	err := a.load.client.AddEncoded(a.rank, payload)
+	if errors.Is(err, engineclient.ErrNotConnected) {
+		return lost(a.rank, err) // the event that tells of it may come later
+	}
+	return err
 }
+
+func lost(rank int, err error) error { return fmt.Errorf("engine %d was lost: %w", rank, err) }
 
 // take enters one message.
 func (a *lane) take(d *engineclient.Delivery) {

@@ -48,7 +48,7 @@ func newLoad(s shape) *load {
 func (l *load) events() engineclient.Events {
 	return engineclient.Events{
 		Outputs: func(d *engineclient.Delivery) { l.lanes[d.Outputs.EngineIndex].take(d) },
-		Lost:    func(rank int, err error) { l.fail(fmt.Errorf("engine %d was lost: %w", rank, err)) },
+		Lost:    func(rank int, err error) { l.fail(lost(rank, err)) },
 		Dead:    func(_, rank int) { l.fail(fmt.Errorf("engine %d said that it is dead", rank)) },
 		Refused: func(err error) { l.fail(err) },
 	}

@@ -61,8 +61,8 @@ func TestFleet_Run_StartFails(t *testing.T) {
 		t.Run(c.role, func(t *testing.T) {
 			t.Parallel()
 			// Restarts are for engines that have been of use; one that never was is told at once.
-			restart := func(cfg *config.Config) { cfg.Restart = config.RestartOnFailure }
-			r := build(t, 3, setup{roles: []string{good, c.role, good}, config: restart}).run()
+			never := func(t *timing) { t.leaveGrace = time.Hour }
+			r := build(t, 3, setup{roles: []string{good, c.role, good}, config: onFailure, timing: never}).run()
 			if err := r.end(); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("Run = %v, want %s…", err, c.want)
 			}
@@ -98,6 +98,25 @@ func TestFleet_Run_NothingToStart(t *testing.T) {
 	}
 	if len(r.started) != 1 {
 		t.Errorf("%d processes were tried, want 1: a fleet that fails starts no more", len(r.started))
+	}
+}
+
+// When the start of one worker fails, those after it are not started, however long those before it take to leave.
+func TestFleet_Run_StartFailsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	n := 0
+	second := func() *exec.Cmd {
+		if n++; n == 2 {
+			return exec.Command("/nonexistent/vllm-vcr")
+		}
+		return puppetCommand(drainsSlowly)
+	}
+	r := build(t, 8, setup{roles: []string{good}, command: second}).run()
+	if err := r.end(); err == nil || !strings.HasPrefix(err.Error(), "engine 1 died before it was ready: start worker: ") {
+		t.Errorf("Run = %v, want one that says why engine 1 did not start", err)
+	}
+	if len(r.started) != 2 {
+		t.Errorf("%d processes were tried, want 2", len(r.started))
 	}
 }
 

@@ -10,16 +10,14 @@ import (
 	"vllm-vcr/ipc"
 )
 
-// listen reads what a process says until its socket ends, and then waits for the end of the process itself. One that
-// talks nonsense is ended.
+// listen reads what a process says until its socket ends, and then waits for the end of the process itself. Where Run has
+// ended, which then ends all processes, nobody is left to tell.
 func (f *Fleet) listen(m *member, p *process) {
-	grace := f.timing.leaveGrace
 	fault := f.hear(m, p)
-	if fault != nil {
-		grace = 0
-	}
-	ending := p.wait(grace)
-	_ = f.send(context.Background(), endedEvent{m, p, fault, ending}) // nobody is left to tell where Run has ended
+	p.hangUp()
+	_ = f.send(context.Background(), hungUpEvent{m, fault})
+	ending := p.wait()
+	_ = f.send(context.Background(), endedEvent{m, p, fault, ending})
 }
 
 // hear returns nil at the end of the socket, or what is wrong with a frame.
@@ -35,7 +33,7 @@ func (f *Fleet) hear(m *member, p *process) error {
 		if err != nil {
 			return nil
 		}
-		e, err := decodeFrame(m, p, frame)
+		e, err := decodeFrame(m, frame)
 		if err != nil {
 			return err
 		}
@@ -46,8 +44,8 @@ func (f *Fleet) hear(m *member, p *process) error {
 }
 
 // decodeFrame makes an event of a frame, which it doesn't keep.
-func decodeFrame(m *member, p *process, frame ipc.Frame) (event, error) {
-	e := frameEvent{m: m, p: p, kind: frame.Kind, call: frame.Call}
+func decodeFrame(m *member, frame ipc.Frame) (event, error) {
+	e := frameEvent{m: m, kind: frame.Kind, call: frame.Call}
 	switch frame.Kind {
 	case ipc.KindHello:
 		var hello ipc.Hello
@@ -67,10 +65,10 @@ func decodeFrame(m *member, p *process, frame ipc.Frame) (event, error) {
 	}
 }
 
-// frameEvent is something that a process said.
+// frameEvent is something that a member's process said. That process is the present one: its end is an event too, and
+// comes behind all that it said.
 type frameEvent struct {
 	m      *member
-	p      *process
 	kind   ipc.Kind
 	call   uint64
 	state  ipc.State
@@ -79,9 +77,6 @@ type frameEvent struct {
 
 func (e frameEvent) apply(f *Fleet) {
 	m := e.m
-	if m.process != e.p {
-		return
-	}
 	m.heard = time.Now()
 	switch e.kind {
 	case ipc.KindHello:
@@ -117,6 +112,29 @@ func (f *Fleet) joined() {
 	f.log.Info().Int("engines", len(f.members)).Msg("every engine is ready")
 }
 
+// hungUpEvent is the end of the socket to a process, which should follow soon.
+type hungUpEvent struct {
+	m     *member
+	fault error // nonsense it talked, nil = none
+}
+
+func (e hungUpEvent) apply(f *Fleet) {
+	p := e.m.process
+	p.left, e.m.greeted = true, false
+	p.impatient = time.AfterFunc(f.leaveGrace(e), p.kill)
+}
+
+// leaveGrace is how long a process may stay. One that has drained hands its last outputs to slow readers.
+func (f *Fleet) leaveGrace(e hungUpEvent) time.Duration {
+	switch {
+	case e.fault != nil:
+		return 0
+	case f.draining || e.m.state == StateDraining:
+		return f.timing.killGrace
+	}
+	return f.timing.leaveGrace
+}
+
 // endedEvent is the end of a process.
 type endedEvent struct {
 	m      *member
@@ -126,9 +144,8 @@ type endedEvent struct {
 }
 
 func (e endedEvent) apply(f *Fleet) {
-	if e.m.process == e.p {
-		f.died(e.m, e.reason(), errors.Is(e.fault, ipc.ErrVersion))
-	}
+	e.p.impatient.Stop()
+	f.died(e.m, e.reason(), errors.Is(e.fault, ipc.ErrVersion))
 }
 
 // reason begins with why the supervisor ended it, where it did.

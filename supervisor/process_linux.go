@@ -24,11 +24,14 @@ type process struct {
 	// pending are frames for write, which is the only one to write to conn: a worker that is stopped makes it wait, and
 	// nobody else.
 	pending chan []byte
-	leftC   chan struct{} // closed by wait
+	leftC   chan struct{} // closed by hangUp
 
 	// What follows belongs to Fleet.Run.
 	blame   string // why the supervisor killed it, "" = it did not
 	strayed bool   // it answered a call that was not open
+	left    bool   // its socket has ended
+	// impatient kills it when it stays for too long then.
+	impatient *time.Timer
 }
 
 // command returns what a worker is started with: this very program, even where its file was replaced or removed since.
@@ -147,12 +150,14 @@ func (p *process) write() {
 	}
 }
 
-// wait closes the socket, gives the worker that much time to leave by itself and returns how it ended. It is called once.
-func (p *process) wait(grace time.Duration) string {
-	_ = p.conn.Close()
+// hangUp closes the socket and ends write. It is called once.
+func (p *process) hangUp() {
+	_ = p.conn.Close() // whatever is on its way, nobody would answer it
 	close(p.leftC)
-	impatient := time.AfterFunc(grace, p.kill)
-	defer impatient.Stop()
+}
+
+// wait waits for the end of the process and returns how it ended. It is called once.
+func (p *process) wait() string {
 	p.endGroup()
 	_ = p.cmd.Wait() // the state says it all
 	return ending(p.cmd.ProcessState)

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -145,7 +146,7 @@ func awaitGone(t *testing.T, limit time.Duration, pids []int) {
 
 // kill −9 of the supervisor leaves no worker, be it busy, stopped or unwilling, and the next start works at once.
 func TestProcess_SupervisorKilled(t *testing.T) {
-	for range 3 {
+	for range 10 {
 		s := startSupervisor(t, "/proc/self/exe", good, stubborn, deafReady, good)
 		pids := s.workers()
 		if err := syscall.Kill(pids[3], syscall.SIGSTOP); err != nil {
@@ -266,18 +267,15 @@ func TestProcess_GrandchildEndsWithWorker(t *testing.T) {
 // Threads that end do no harm to workers: their parent-death signal hangs on the spawner's thread.
 func TestProcess_ThreadsMayEnd(t *testing.T) {
 	r := launch(t, 2, setup{roles: []string{good}})
-	done := make(chan struct{})
-	for range 200 {
-		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
-			done <- struct{}{}
-		}()
-	}
-	for range 200 {
-		<-done
-	}
-	if _, err := r.Stats(r.soon()); err != nil {
-		t.Errorf("Stats after 200 threads have ended: %v", err)
+	for range 50 {
+		var threads sync.WaitGroup
+		for range 8 {
+			threads.Go(runtime.LockOSThread) // and never unlocked: the thread ends with its goroutine
+		}
+		threads.Wait()
+		if _, err := r.Stats(r.soon()); err != nil {
+			t.Fatalf("Stats after threads have ended: %v", err)
+		}
 	}
 }
 
@@ -405,7 +403,7 @@ func TestProcess_KillAfterWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := p.wait(patience), "its process exited with code 3"; got != want {
+	if got, want := p.wait(), "its process exited with code 3"; got != want {
 		t.Errorf("wait = %q, want %q", got, want)
 	}
 	p.kill()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ const (
 	strangeState   = "strange state"  // a word that is the supervisor's own
 	huge           = "huge"           // a frame of 4 GB
 	drainsSlowly   = "drains slowly"  // leaves 300 ms after it was told to
+	lingers        = "lingers"        // as long, and without its socket
 	stubborn       = "stubborn"       // heeds neither drain nor SIGTERM
 	parent         = "parent"         // starts a process of its own; its pid is in Page.Dropped
 	closesSocket   = "closes socket"  // at a poke, and stays
@@ -70,7 +72,7 @@ const (
 
 const joinedBy = "a test's word"
 
-// puppet is a worker that speaks ipc and simulates nothing.
+// puppet is a worker that speaks ipc and simulates nothing. The change that it has prepared is in Page.LogDropped.
 type puppet struct {
 	role     string
 	conn     net.Conn
@@ -132,7 +134,7 @@ func (p *puppet) heedSignals() {
 	}
 	go func() {
 		<-signals
-		os.Exit(0)
+		os.Exit(p.leave())
 	}()
 }
 
@@ -156,6 +158,9 @@ func (p *puppet) greet() {
 		p.write(binary.LittleEndian.AppendUint32(nil, 1<<32-1))
 	case greetsThenDies:
 		os.Exit(3)
+	}
+	if slices.Contains([]string{wrongVersion, garbage, strangeKind, strangeState, huge}, p.role) {
+		select {} // and takes no notice of the answer
 	}
 	p.say(ipc.KindState, 0, ipc.State{State: ipc.StateStarting})
 	if p.role != neverReady {
@@ -203,7 +208,10 @@ func (p *puppet) serve() int {
 
 func (p *puppet) leave() int {
 	p.say(ipc.KindState, 0, ipc.State{State: ipc.StateDraining})
-	if p.role == drainsSlowly {
+	if p.role == lingers {
+		p.conn.Close()
+	}
+	if p.role == drainsSlowly || p.role == lingers {
 		<-time.After(300 * time.Millisecond)
 	}
 	return 0
@@ -284,6 +292,7 @@ func (p *puppet) perform(c ipc.Call) ipc.Answer {
 	case ipc.OpAbort:
 		if p.prepared.Change == c.Change {
 			p.prepared = ipc.Call{}
+			p.page.LogDropped.Store(0)
 		}
 	case ipc.OpLog:
 		p.page.Merged.Add(1)
@@ -304,6 +313,7 @@ func (p *puppet) prepare(c ipc.Call) ipc.Answer {
 		return ipc.Answer{Refused: err.Error()}
 	}
 	p.prepared = c
+	p.page.LogDropped.Store(c.Change)
 	return ipc.Answer{}
 }
 

@@ -170,9 +170,9 @@ func (f *Fleet) write(m *member, kind ipc.Kind, call uint64, body any) error {
 	return nil
 }
 
-// tell sends a call that expects no answer to m's process, if there is one.
+// tell sends a call that expects no answer to m's process, if there is one that listens.
 func (f *Fleet) tell(m *member, c ipc.Call) {
-	if m.process == nil {
+	if m.process == nil || m.process.left {
 		return
 	}
 	if err := f.write(m, ipc.KindCall, 0, c); err != nil {

@@ -139,11 +139,13 @@ func TestRestart_TwoAtOnce(t *testing.T) {
 func TestRestart_StopInThePause(t *testing.T) {
 	t.Parallel()
 	pause := func(t *timing) { t.firstBackoff = time.Hour }
-	r := launch(t, 2, setup{roles: []string{good}, config: onFailure, timing: pause})
+	r := launch(t, 2, setup{roles: []string{good, drainsSlowly}, config: onFailure, timing: pause})
 	r.kill(0, syscall.SIGKILL)
 	r.awaitState(0, StateDead)
 	begun := time.Now()
 	r.signals <- syscall.SIGTERM
+	r.awaitState(1, StateDraining)
+	_ = r.send(r.soon(), restartEvent{r.members[0]}) // as if the pause had ended at this moment
 	if err := r.end(); err != nil {
 		t.Errorf("Run = %v, want nil", err)
 	}

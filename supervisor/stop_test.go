@@ -38,6 +38,22 @@ func TestStop_Draining(t *testing.T) {
 	}
 }
 
+// A worker that has drained may stay without its socket, to hand over its last outputs: the fleet's drain and its own alike.
+func TestStop_Lingering(t *testing.T) {
+	t.Parallel()
+	hasty := func(t *timing) { t.leaveGrace, t.killGrace = time.Millisecond, patience }
+	r := launch(t, 2, setup{roles: []string{lingers}, timing: hasty})
+	r.kill(0, syscall.SIGTERM)
+	if s := r.awaitState(0, StateDead); s.Reason != "its process exited with code 0" {
+		t.Errorf("reason %q, want that it exited with code 0", s.Reason)
+	}
+	r.Stop(nil)
+	if err := r.end(); err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+	r.awaitLog(`"engine":1,"reason":"its process exited with code 0"`)
+}
+
 // A worker that does not leave in time is killed, and what it had not ended is on the ledger.
 func TestStop_Overdue(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import "time"
 type timing struct {
 	// killGrace is how long a worker may overstay the end of its drain.
 	killGrace time.Duration
-	// leaveGrace is how long a worker may live on after its socket has ended.
+	// leaveGrace is how long a worker that does not drain may live on after its socket has ended.
 	leaveGrace time.Duration
 
 	// silence is how long a worker may say nothing before somebody who looks at it has it pinged.

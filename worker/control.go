@@ -85,13 +85,13 @@ func (l *loop) commit(now engine.Time, change uint64) {
 		return
 	}
 	l.prepared = nil
-	l.page.Generation.Store(change)
 	if p.reset {
 		l.publish(now)
 		l.page.Reset()
-		return
+	} else {
+		l.setLive(p.live)
 	}
-	l.setLive(p.live)
+	l.page.Generation.Store(change) // last: what it names has been done, whenever this process is killed
 }
 
 func (l *loop) setLive(live config.Live) {

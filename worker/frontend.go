@@ -133,6 +133,7 @@ func (f *frontend) joined(ctx context.Context, s *session) {
 		f.watch(ctx, k)
 	}
 	f.watchCoordinator(ctx, s)
+	f.running.Go(func() { s.leaveHandshake(ctx) })
 	f.ready(joinedByHandshake)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -56,8 +57,8 @@ type rigOptions struct {
 func newRig(t *testing.T, o rigOptions) *rig {
 	t.Helper()
 	r := emptyRig(t)
-	r.frontend = r.listen(t, "tcp://127.0.0.1:0", o)
-	r.address = r.frontend.Handshake()
+	r.address = unusedAddress(t)
+	r.frontend = r.listen(t, r.address, o)
 	r.start(t, o, nil)
 	r.awaitState(ipc.StateReady)
 	if err := r.frontend.Ready(timeout(t)); err != nil {
@@ -292,4 +293,19 @@ func timeout(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// unusedAddress is one that a frontend can come back to: outside of the range from which the kernel gives ports to sockets
+// that dial.
+func unusedAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if ln, err := net.Listen("tcp", address); err == nil {
+			_ = ln.Close()
+			return "tcp://" + address
+		}
+	}
+	t.Fatal("no unused port found")
+	return ""
 }

@@ -17,6 +17,7 @@ type session struct {
 	addresses ipc.Addresses
 	stats     string // where the frontend publishes load statistics, for the registration
 	links     []*link
+	greeting  *zmtp.Conn // of the handshake, nil = there was none
 	coordIn   *zmtp.Conn // nil = no coordinator
 	coordOut  *zmtp.Conn
 }
@@ -46,12 +47,19 @@ func (s *session) close(ctx context.Context) {
 			all.Go(func() { k.close(ctx) })
 		}
 	}
-	for _, conn := range []*zmtp.Conn{s.coordIn, s.coordOut} {
+	for _, conn := range []*zmtp.Conn{s.greeting, s.coordIn, s.coordOut} {
 		if conn != nil {
 			all.Go(func() { _ = conn.Close(ctx) })
 		}
 	}
 	all.Wait()
+}
+
+// leaveHandshake ends the greeting's socket, which has said all it has to.
+func (s *session) leaveHandshake(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, linger)
+	defer cancel()
+	_ = s.greeting.Close(ctx) // a frontend that did not get the READY is gone from the data sockets as well
 }
 
 func (s *session) complete() bool {
@@ -87,8 +95,8 @@ func (d *dialer) dealer(ctx context.Context, address string) (*zmtp.Conn, error)
 	return zmtp.Dial(ctx, address, zmtp.Options{Type: zmtp.Dealer, Identity: d.identity, MaxBackoff: joinBackoff})
 }
 
-// handshake says HELLO at address, opens the sockets that the INIT names, and says READY. It tries until ctx ends; its
-// error is that of one attempt.
+// handshake says HELLO at address, opens the sockets that the INIT names, and says READY. It waits for a frontend until
+// ctx ends; its error is that of one attempt. The session's greeting is still to be closed, which flushes the READY.
 func (d *dialer) handshake(ctx context.Context, address string) (*session, error) {
 	conn, err := d.dealer(ctx, address)
 	if err != nil {
@@ -100,12 +108,7 @@ func (d *dialer) handshake(ctx context.Context, address string) (*session, error
 		_ = conn.Close(expired())
 		return nil, fmt.Errorf("handshake at %s: %w", address, err)
 	}
-	flush, cancel := context.WithTimeout(ctx, linger)
-	defer cancel()
-	if err := conn.Close(flush); err != nil {
-		s.close(expired())
-		return nil, fmt.Errorf("handshake at %s: READY: %w", address, err)
-	}
+	s.greeting = conn
 	return s, nil
 }
 

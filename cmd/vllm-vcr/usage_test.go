@@ -1,9 +1,12 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"vllm-vcr/config"
 )
@@ -39,6 +42,44 @@ func TestUsage(t *testing.T) {
 			r.want(t, tt.code, tt.stderr...)
 			if r.stdout != "" {
 				t.Errorf("stdout = %q, want nothing", r.stdout)
+			}
+		})
+	}
+}
+
+// TestUsage_WorkerByHand leaves descriptors alone that no supervisor has left, even where there are some.
+func TestUsage_WorkerByHand(t *testing.T) {
+	file := func(path string) *os.File {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	defer ours.Close()
+	defer theirs.Close()
+	tests := []struct {
+		name  string
+		files []*os.File
+		want  string
+	}{
+		{"device and file", []*os.File{file("/dev/null"), file("main.go")}, "descriptors 3 and 4 are not a supervisor's socket and page"},
+		{"socket alone", []*os.File{theirs}, "use play: "}, // 4 may be a file of Go's runtime
+		{"socket and another file", []*os.File{theirs, file("main.go")}, "use play: shared page: descriptor 4 is none"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := command(t, nil, "worker")
+			cmd.ExtraFiles = tt.files
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); err == nil || code != 2 || !strings.Contains(string(out), tt.want) {
+				t.Errorf("exit code = %d, want 2 and %q\n%s", code, tt.want, out)
 			}
 		})
 	}

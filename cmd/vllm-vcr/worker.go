@@ -60,7 +60,7 @@ func inherited() (net.Conn, *ipc.Page, error) {
 	}
 	page, err := ipc.OpenPage(pageFile)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("descriptor %d: %w", pageFD, err), conn.Close())
+		return nil, nil, errors.Join(err, conn.Close())
 	}
 	return conn, page, nil
 }

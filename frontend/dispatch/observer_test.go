@@ -39,7 +39,10 @@ func TestDispatcher_Observer(t *testing.T) {
 	}
 	nine := enginecore.Some[uint32](9)
 	wantEnds := []End{
-		{Reason: enginecore.FinishStop, Prompt: 3, Generated: 4, Computed: 1, Preemptions: 1, MaxTokens: nine, Queue: 3, Prefill: 3, Decode: 2, Inference: 5, Choices: 1, MaxGenerated: 4},
+		{
+			Reason: enginecore.FinishStop, Prompt: 3, Generated: 4, Computed: 1, Preemptions: 1, MaxTokens: nine,
+			Queue: 3, Prefill: 3, Decode: 2, Inference: 5, Choices: 1, MaxGenerated: 4,
+		},
 		{Reason: enginecore.FinishAbort, Prompt: 3, Generated: 1, Computed: 3, MaxTokens: nine, Choices: 1, MaxGenerated: 1},
 	}
 	if diff := cmp.Diff(wantEnds, ends, cmpopts.IgnoreFields(End{}, "Total")); diff != "" {

@@ -78,6 +78,10 @@ func dialOnce(ctx context.Context, to endpoint, address string, o Options) (*Con
 	if err != nil {
 		return nil, err
 	}
+	if isSelf(nc) {
+		_ = nc.Close() // it was never a connection to anybody
+		return nil, errSelf
+	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() }) // fails the handshake
 	c, err := newConn(nc, address, o)
 	if stop() || err != nil {
@@ -85,4 +89,16 @@ func dialOnce(ctx context.Context, to endpoint, address string, o Options) (*Con
 	}
 	c.abort(context.Cause(ctx))
 	return nil, context.Cause(ctx)
+}
+
+// errSelf is what an attempt ends with that found nobody but itself.
+var errSelf = errors.New("nobody listens there: the kernel connected the socket to itself")
+
+// isSelf tells a TCP socket that was connected to itself. That happens where nobody listens at a port that the kernel also
+// gives to sockets that dial: dialled often enough, it is given to the very socket that dials it, and two opens that
+// cross make a connection.
+func isSelf(nc net.Conn) bool {
+	local, ok := nc.LocalAddr().(*net.TCPAddr)
+	remote, isTCP := nc.RemoteAddr().(*net.TCPAddr)
+	return ok && isTCP && local.Port == remote.Port && local.IP.Equal(remote.IP)
 }

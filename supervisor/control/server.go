@@ -103,12 +103,24 @@ func (s *Server) Serve(ln net.Listener) error {
 	defer s.finish()
 	select {
 	case err := <-served:
-		_ = ln.Close() // it is broken already
+		closed := ln.Close()
+		if s.stopped() { // it was about to be closed anyway
+			return closed
+		}
 		return fmt.Errorf("control API: %w", cmp.Or(err, errors.New("the listener was closed")))
 	case <-s.stopC:
 		err := ln.Close()
 		<-served
 		return err
+	}
+}
+
+func (s *Server) stopped() bool {
+	select {
+	case <-s.stopC:
+		return true
+	default:
+		return false
 	}
 }
 
