@@ -42,20 +42,26 @@ func appendEscape(b []byte, c byte) []byte {
 	}
 }
 
-// AppendFloat appends a number in its shortest form, with ".0" behind a whole one as Python writes it. JSON has no infinity
-// and no NaN: vLLM's stand-in for them is the most unlikely logprob, -9999.
-func AppendFloat(b []byte, f float64) []byte {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		f = MinLogprob
+// AppendFloat appends a finite number in its shortest form, with ".0" behind a whole one as Python writes it.
+func AppendFloat(b []byte, f float64) []byte { return appendFloat(b, f, 64) }
+
+// MinLogprob is the smallest log probability that is told: what is below it has this value.
+const MinLogprob = -9999
+
+// AppendLogprob appends a log probability. What has no place in JSON is the least likely one.
+func AppendLogprob(b []byte, v float32) []byte {
+	if !(v > MinLogprob) || math.IsInf(float64(v), 0) {
+		v = MinLogprob
 	}
-	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
-		return strconv.AppendFloat(b, f, 'f', 1, 64)
-	}
-	return strconv.AppendFloat(b, f, 'g', -1, 64)
+	return appendFloat(b, float64(v), 32)
 }
 
-// MinLogprob is the smallest logprob that is told: what is below has this value.
-const MinLogprob = -9999.0
+func appendFloat(b []byte, f float64, bits int) []byte {
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.AppendFloat(b, f, 'f', 1, bits)
+	}
+	return strconv.AppendFloat(b, f, 'g', -1, bits)
+}
 
 // AppendIDs appends a list of numbers; nil is null.
 func AppendIDs(b []byte, ids []uint32) []byte {

@@ -14,7 +14,6 @@ type ChatRequest struct {
 	Tools               []Tool     `json:"tools"`
 	ToolChoice          ToolChoice `json:"tool_choice"`
 	ParallelToolCalls   *bool      `json:"parallel_tool_calls"`
-	Echo                bool       `json:"echo"` // begins the answer with the last message's text
 	AddGenerationPrompt *bool      `json:"add_generation_prompt"`
 	ContinueFinal       bool       `json:"continue_final_message"`
 }

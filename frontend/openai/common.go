@@ -9,6 +9,7 @@ type Common struct {
 	CacheSalt      string `json:"cache_salt"`
 	SessionID      string `json:"session_id"`
 	ReturnTokenIDs bool   `json:"return_token_ids"`
+	TokensAsIDs    bool   `json:"return_tokens_as_token_ids"` // logprobs name tokens as token_id:5
 	AddSpecials    *bool  `json:"add_special_tokens"`
 }
 

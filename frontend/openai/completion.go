@@ -20,7 +20,7 @@ type CompletionRequest struct {
 
 // Check refuses what no server with these limits answers. The error is an [*Error].
 func (r *CompletionRequest) Check(l Limits) error {
-	if err := r.Prompt.check("prompt"); err != nil {
+	if err := r.Prompt.check("prompt", l); err != nil {
 		return err
 	}
 	if r.Suffix != "" {
@@ -103,7 +103,12 @@ func answerTokens(asked *int64, usual, promptTokens int, s *Sampling, l Limits) 
 	return most, nil
 }
 
-func contextError(format string, l Limits, numbers ...any) error {
+// PromptTooLong refuses a prompt that can't fit: it has at least that many tokens.
+func PromptTooLong(atLeast int, l Limits) *Error {
+	return contextError("The prompt has more than %d tokens.", l, atLeast)
+}
+
+func contextError(format string, l Limits, numbers ...any) *Error {
 	text := BadRequest("input_tokens", format, numbers...)
 	text.Message = "This model's maximum context length is " + strconv.Itoa(l.MaxModelLen) + " tokens. " + text.Message
 	return text

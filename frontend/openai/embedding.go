@@ -17,7 +17,7 @@ const (
 )
 
 // Check refuses what no server answers, and settles the encoding. The error is an [*Error].
-func (r *EmbeddingRequest) Check() error {
+func (r *EmbeddingRequest) Check(l Limits) error {
 	switch r.EncodingFormat {
 	case "":
 		r.EncodingFormat = EncodingFloat
@@ -31,13 +31,16 @@ func (r *EmbeddingRequest) Check() error {
 	if err := r.Common.check(); err != nil {
 		return err
 	}
+	if err := checkAtLeastOne("dimensions", r.Dimensions); err != nil {
+		return err
+	}
 	if len(r.Messages) == 0 {
-		return r.Input.check("input")
+		return r.Input.check("input", l)
 	}
 	for i := range r.Messages {
 		if err := r.Messages[i].check(i); err != nil {
 			return err
 		}
 	}
-	return checkAtLeastOne("dimensions", r.Dimensions)
+	return nil
 }

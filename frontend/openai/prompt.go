@@ -54,8 +54,9 @@ func (p *Prompt) list(b []byte) error {
 	return nil
 }
 
-// check counts the prompts and looks for empty ones; field is the name by which the request has them.
-func (p *Prompt) check(field string) error {
+// check counts the prompts, and looks for empty ones and for tokens that aren't there; field is the name by which the request
+// has them.
+func (p *Prompt) check(field string, l Limits) error {
 	switch n := p.Len(); {
 	case n == 0:
 		return BadRequest(field, "%s must be there and not be empty", field)
@@ -65,6 +66,9 @@ func (p *Prompt) check(field string) error {
 	for _, ids := range p.Tokens {
 		if len(ids) == 0 {
 			return BadRequest(field, "%s must not have an empty list of token ids", field)
+		}
+		if err := checkIDs(field, ids, l); err != nil {
+			return err
 		}
 	}
 	return nil
