@@ -85,7 +85,7 @@ func (b *budget) checkContent(v *value, s *schema) bool {
 	case v.kind == array:
 		return b.checkArray(v, s)
 	case v.kind == text:
-		return s.allowsText(v.text)
+		return b.allowsText(v.text, s)
 	case v.kind&number != 0:
 		return s.allowsNumber(v)
 	default:
@@ -143,12 +143,13 @@ func (s *schema) allowsType(v *value) bool {
 	return s.types&fraction != 0
 }
 
-func (s *schema) allowsText(t string) bool {
+// allowsText accounts for the patterns: matching takes time for every part of a pattern at every character.
+func (b *budget) allowsText(t string, s *schema) bool {
 	if !s.length.has(utf8.RuneCountInString(t)) {
 		return false
 	}
 	for _, p := range s.patterns {
-		if !p.matches(t) {
+		if !b.take(len(t)*p.size/100) || !p.matches(t) {
 			return false
 		}
 	}

@@ -15,7 +15,8 @@ const tries = 200
 type pattern struct {
 	tree    *syntax.Regexp
 	matcher *regexp.Regexp
-	size    int // parts, once repeats are written out
+	size    int                       // parts, once repeats are written out
+	classes map[*syntax.Regexp][]rune // characters to write for those classes that came up
 }
 
 // newPattern reads a regular expression of JavaScript, as far as Go's have the same: no look-around and no references to groups. whole
@@ -29,7 +30,7 @@ func newPattern(source string, whole bool) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%.200q: %w", source, err)
 	}
-	p := &pattern{tree: tree, size: size(tree)}
+	p := &pattern{tree: tree, size: size(tree), classes: make(map[*syntax.Regexp][]rune)}
 	if p.size > maxPatternSize {
 		return nil, fmt.Errorf("%.200q: repeats %d parts, want at most %d", source, p.size, maxPatternSize)
 	}
@@ -45,9 +46,12 @@ func newPattern(source string, whole bool) (*pattern, error) {
 // unicodeEscape is JavaScript's way to write a character by number, behind an even number of backslashes.
 var unicodeEscape = regexp.MustCompile(`((?:^|[^\\])(?:\\\\)*)\\u([0-9A-Fa-f]{4})`)
 
-// size counts the parts of a tree, repeats as often as they occur at least and at most; it stops counting somewhere beyond the limit.
+// size counts the parts of a tree, repeated ones as often as they may occur; it stops somewhere beyond the limit. A class is one part.
 func size(t *syntax.Regexp) int {
-	n := 1 + len(t.Rune)
+	n := 1
+	if t.Op == syntax.OpLiteral {
+		n = len(t.Rune)
+	}
 	for _, sub := range t.Sub {
 		if n += size(sub); n > maxPatternSize {
 			return n
@@ -62,23 +66,42 @@ func size(t *syntax.Regexp) int {
 func (p *pattern) matches(s string) bool { return p.matcher.MatchString(s) }
 
 // make makes a string after the pattern, which need not match it where the pattern has conditions. The first tries repeat little,
-// later ones up to the length that is wanted.
+// later ones so that the string may get the length that is wanted.
 func (p *pattern) make(g *generator, try int, length span) (string, bool) {
-	w := writer{g: g, spread: 3}
+	w := writer{g: g, pattern: p, spread: 3}
 	if try >= tries/10 {
-		w.spread = 1 + g.random.IntN(2+max(length.least, min(length.most, maxText)))
+		w.reach(try, length)
 	}
 	ok := w.write(p.tree)
 	g.take(1 + w.steps/16)
 	return string(w.text), ok
 }
 
+// reach sets how much is repeated, to come to a length: by chance, by one repeat with something around it, or by a few of them.
+func (w *writer) reach(try int, length span) {
+	random, more := w.g.random, 16
+	if length.bounded {
+		more = min(more, length.most-length.least)
+	}
+	target := length.least + random.IntN(more+1)
+	switch try % 3 {
+	case 0:
+		w.spread = random.IntN(target + 1)
+	case 1:
+		w.spread, w.full = max(0, target-random.IntN(32)), true
+	default:
+		w.spread, w.full = target/(1+random.IntN(4)), true
+	}
+}
+
 // writer writes a string after a tree.
 type writer struct {
-	g      *generator
-	spread int // repeats beyond the least number, where they have no end
-	text   []byte
-	steps  int
+	g       *generator
+	pattern *pattern
+	spread  int  // repeats beyond the least number, where they have no end
+	full    bool // repeat as much as spread allows
+	text    []byte
+	steps   int
 }
 
 // write says whether it could write t in bounded time and space.
@@ -90,9 +113,9 @@ func (w *writer) write(t *syntax.Regexp) bool {
 	case syntax.OpLiteral:
 		w.text = append(w.text, string(t.Rune)...)
 	case syntax.OpCharClass:
-		return w.class(t.Rune)
+		return w.class(t)
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return w.class([]rune{'a', 'z'})
+		w.text = append(w.text, 'a'+byte(w.g.random.IntN(26)))
 	case syntax.OpAlternate:
 		return w.write(t.Sub[w.g.random.IntN(len(t.Sub))])
 	case syntax.OpConcat, syntax.OpCapture:
@@ -127,7 +150,10 @@ func (w *writer) repeat(t *syntax.Regexp) bool {
 	if most < 0 || most > least+w.spread {
 		most = least + w.spread
 	}
-	for range least + w.g.random.IntN(most-least+1) {
+	if !w.full {
+		most = least + w.g.random.IntN(most-least+1)
+	}
+	for range most {
 		if !w.write(t.Sub[0]) {
 			return false
 		}
@@ -138,8 +164,24 @@ func (w *writer) repeat(t *syntax.Regexp) bool {
 // friendly are the characters that are preferred, in pairs of first and last, best ones first.
 var friendly = [][]rune{{'a', 'z', '0', '9', 'A', 'Z'}, {' ', '~'}, {0, unicode.MaxRune}}
 
-// class writes one character of a class, which is pairs of first and last.
-func (w *writer) class(ranges []rune) bool {
+// class writes one character of a class.
+func (w *writer) class(t *syntax.Regexp) bool {
+	ranges, ok := w.pattern.classes[t]
+	if !ok {
+		ranges = best(t.Rune)
+		w.pattern.classes[t] = ranges
+	}
+	if len(ranges) == 0 {
+		return false
+	}
+	i := 2 * w.g.random.IntN(len(ranges)/2)
+	r := ranges[i] + w.g.random.Int32N(ranges[i+1]-ranges[i]+1)
+	w.text = utf8.AppendRune(w.text, r)
+	return utf8.ValidRune(r)
+}
+
+// best returns the part of ranges that is preferred most; both are pairs of first and last.
+func best(ranges []rune) []rune {
 	for _, preferred := range friendly {
 		var found []rune
 		for i := 0; i < len(ranges); i += 2 {
@@ -151,11 +193,8 @@ func (w *writer) class(ranges []rune) bool {
 			}
 		}
 		if len(found) > 0 {
-			i := 2 * w.g.random.IntN(len(found)/2)
-			r := found[i] + w.g.random.Int32N(found[i+1]-found[i]+1)
-			w.text = utf8.AppendRune(w.text, r)
-			return utf8.ValidRune(r)
+			return found
 		}
 	}
-	return false
+	return nil
 }

@@ -10,20 +10,17 @@ import (
 func TestRegex(t *testing.T) {
 	patterns := []string{
 		``, `abc`, `[ab]+`, `^\d{3}-\d{4}$`, `(yes|no|maybe)`, `[^a-z]{5}`, `.*`, `a?b*c+d{2,}e{1,3}`, `(?i)hello`, `\w+@\w+\.com`,
-		`\p{Greek}{4}`, `[\x{1F600}-\x{1F64F}]`, `\u00e9{2}`, `\\u0041`, `(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){0}x`,
+		`\p{Greek}{4}`, `[\x{1F600}-\x{1F64F}]`, `\u00e9{2}`, `\\u0041`, `(?:25[0-5]|2[0-4]\d|1?\d?\d)`,
 		`\s`, `[[:upper:]]{2}\S`, `(a|b(c|d(e|f)))+`, `^$`, `x{1000}`, `(?<year>\d{4})-(?<month>0[1-9]|1[0-2])`,
 	}
 	for _, source := range patterns {
-		if strings.Contains(source, "(?!") {
-			continue // judged below
-		}
 		want := regexp.MustCompile(`\A(?:` + strings.ReplaceAll(source, `\u00e9`, `é`) + `)\z`)
 		for seed := range uint64(50) {
 			got, err := Regex(source, seed)
 			if err != nil {
 				t.Fatalf("Regex(%q, %d): %v", source, seed, err)
 			}
-			if source != `\\u0041` && !want.MatchString(got) || !utf8.ValidString(got) {
+			if !want.MatchString(got) || !utf8.ValidString(got) {
 				t.Fatalf("Regex(%q, %d) = %q, which does not match", source, seed, got)
 			}
 		}

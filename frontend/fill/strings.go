@@ -28,7 +28,7 @@ func (g *generator) text(w *whole) (value, error) {
 func (g *generator) patterned(w *whole) (value, error) {
 	for try := range tries {
 		s, ok := w.patterns[0].make(g, try, w.length)
-		if ok && w.allowsText(s) {
+		if ok && g.allowsText(s, &w.schema) {
 			g.grow(len(s))
 			return value{kind: text, text: s}, nil
 		}
