@@ -53,7 +53,7 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
-			fs, err := s.run(within(t), fake(t, "good"), time.Second)
+			fs, err := s.run(within(t), fake(t, "good"), 500*time.Millisecond)
 			if err != nil {
 				t.Fatal(err)
 			}
