@@ -187,6 +187,30 @@ func TestHostile_Handshake(t *testing.T) {
 	r.awaitState(ipc.StateReady)
 }
 
+// A frontend that answers HELLO and goes, with its data sockets, is not waited for.
+func TestHostile_HandshakeLeftInTheMiddle(t *testing.T) {
+	r := emptyRig(t)
+	r.address = unusedAddress(t)
+	first, err := zmtp.ListenRouter(r.address, zmtp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.start(t, rigOptions{}, nil)
+	identity, _, err := first.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	init := enginecore.AppendInit(nil, enginecore.Init{Inputs: []string{"tcp://127.0.0.1:1"}, Outputs: []string{"tcp://127.0.0.1:1"}})
+	if err := first.Send(identity, init); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(timeout(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.frontend = r.listen(t, r.address, rigOptions{})
+	r.awaitState(ipc.StateReady)
+}
+
 // breakInput is a broken invariant of ours.
 type breakInput struct{}
 

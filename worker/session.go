@@ -131,7 +131,7 @@ func (d *dialer) greet(ctx context.Context, conn *zmtp.Conn) (*session, error) {
 		addresses: ipc.Addresses{Inputs: init.Inputs, Outputs: init.Outputs, CoordinatorInput: init.CoordinatorInput, CoordinatorOutput: init.CoordinatorOutput},
 		stats:     init.StatsPublish,
 	}
-	if err := d.open(ctx, s); err != nil {
+	if err := d.open(whileThere(ctx, conn), s); err != nil {
 		s.close(expired())
 		return nil, err
 	}
@@ -140,6 +140,21 @@ func (d *dialer) greet(ctx context.Context, conn *zmtp.Conn) (*session, error) {
 		return nil, fmt.Errorf("READY: %w", err)
 	}
 	return s, nil
+}
+
+// whileThere returns a context that ends with a frontend that goes before it has heard READY: its data sockets are never to
+// be reached then. The goroutine that watches ends with conn.
+func whileThere(ctx context.Context, conn *zmtp.Conn) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			if _, err := conn.Recv(); err != nil { // what else a frontend may say means nothing
+				cancel(fmt.Errorf("the frontend left: %w", err))
+				return
+			}
+		}
+	}()
+	return ctx
 }
 
 // open connects all sockets of a session, and waits until its coordinator has seen every engine.
