@@ -41,6 +41,7 @@ const (
 	StateReady        = "ready"        // connected and registered
 	StateReconnecting = "reconnecting" // lost its frontend and looks for it
 	StateDraining     = "draining"     // takes no new requests, finishes the running ones
+	StateListening    = "listening"    // a front end's: its sockets are open
 )
 
 // State is a worker's account of itself.
@@ -48,6 +49,9 @@ type State struct {
 	State string `json:"state"`
 	// Addresses are set with StateReady.
 	Addresses *Addresses `json:"addresses,omitempty"`
+	// Handshake is where a front end waits for engines, HTTP where it serves; both are set with StateListening.
+	Handshake string `json:"handshake,omitempty"`
+	HTTP      string `json:"http,omitempty"`
 	// Joined says how the worker came to be ready: "handshake" or "predecessor's addresses".
 	Joined string `json:"joined,omitempty"`
 }
@@ -146,7 +150,7 @@ func (h Hello) Check() error {
 // Check says whether s is one of the states a worker may report.
 func (s State) Check() error {
 	switch s.State {
-	case StateStarting, StateReady, StateReconnecting, StateDraining:
+	case StateStarting, StateReady, StateReconnecting, StateDraining, StateListening:
 		return nil
 	}
 	return fmt.Errorf("state %q, want %s, %s, %s or %s", s.State, StateStarting, StateReady, StateReconnecting, StateDraining)

@@ -87,14 +87,17 @@ func (s *spawner) stop() {
 	<-s.done
 }
 
-// start gives the child its socket as descriptor 3 and its page as 4. It gets a process group of its own, so that a
+// start gives the child its socket as descriptor 3 and its page, if there is one, as 4. It gets a process group of its own, so that a
 // terminal's Ctrl-C reaches the supervisor alone.
 func start(cmd *exec.Cmd, page *os.File) (*process, error) {
 	conn, childEnd, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
-	cmd.ExtraFiles = []*os.File{childEnd, page}
+	cmd.ExtraFiles = []*os.File{childEnd}
+	if page != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, page)
+	}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	err = cmd.Start()
