@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // vocabulary is what text is made of.
@@ -28,6 +29,9 @@ func (g *generator) text(w *whole) (value, error) {
 func (g *generator) patterned(w *whole) (value, error) {
 	for try := range tries {
 		s, ok := w.patterns[0].make(g, try, w.length)
+		if try >= tries/2 {
+			s = pad(s, w.length.least, try)
+		}
 		if ok && g.allowsText(s, &w.schema) {
 			g.grow(len(s))
 			return value{kind: text, text: s}, nil
@@ -37,6 +41,19 @@ func (g *generator) patterned(w *whole) (value, error) {
 		}
 	}
 	return value{}, errors.New("no string found that matches all patterns and lengths")
+}
+
+// pad lengthens s to n characters, in front or behind, for patterns that leave open what is there.
+func pad(s string, n, try int) string {
+	missing := n - utf8.RuneCountInString(s)
+	switch {
+	case missing <= 0:
+		return s
+	case try%2 == 0:
+		return s + strings.Repeat("x", missing)
+	default:
+		return strings.Repeat("x", missing) + s
+	}
 }
 
 func (g *generator) formatted(w *whole, f format) (value, error) {
