@@ -15,34 +15,47 @@ import (
 // Config is everything that one `vllm-vcr play` is started with. It is plain data: copy it with [Config.Clone], send it
 // as JSON. Options that are only uint64 numbers keep the unit of their flag, which the field's comment names.
 type Config struct {
-	HandshakeAddress     string        `json:"handshake_address"`        // tcp:// or ipc://, where the frontend's ROUTER waits
-	EngineCount          uint64        `json:"engine_count"`             // workers, 1 … 65536
-	StartRank            uint64        `json:"data_parallel_start_rank"` // rank of engine 0; rank = StartRank + index ≤ 65535
-	VLLMVersion          string        `json:"vllm_version"`             // line of vLLM to speak; see enginecore.ParseVersion
-	EngineID             string        `json:"engine_id"`                // instance id; engine i > 0 appends "-i"
-	OnFrontendLoss       string        `json:"on_frontend_loss"`         // LossReconnect or LossExit
-	OutputTokenChunkSize uint64        `json:"output_token_chunk_size"`  // tokens in one output, at least 1
-	VocabSize            uint64        `json:"vocab_size"`               // token ids are below it, 1 … 2^32-1
-	Seed                 uint64        `json:"seed"`                     // of every random stream
-	LongPrefillThreshold uint64        `json:"long_prefill_token_threshold"`
-	SchedulingPolicy     string        `json:"scheduling_policy"`  // PolicyFCFS or PolicyPriority
-	TokenSource          string        `json:"token_source"`       // TokensText, TokensRandom or TokensEcho
-	MaxLoras             uint64        `json:"max_loras"`          // LoRA adapters in use at once, 0 = no limit
-	TokensPerBlock       uint64        `json:"tokens_per_block"`   // advertised block size
-	KVCacheSize          uint64        `json:"kv_cache_size"`      // advertised blocks
-	LatencyTrace         string        `json:"latency_trace"`      // JSONL file; "" = the timing settings of Live
-	ExpectConfigHash     string        `json:"expect_config_hash"` // "" = no check
-	TimeScale            float64       `json:"time_scale"`         // every simulated duration is divided by it, above 0
-	StepGranularity      time.Duration `json:"step_granularity"`   // grid of leave times, 0 = off
-	ShutdownTimeout      uint64        `json:"shutdown_timeout"`   // s of draining before the rest is aborted
-	StartupTimeout       uint64        `json:"startup_timeout"`    // s until every engine must be ready, 0 = for ever
-	Restart              string        `json:"restart"`            // RestartNever or RestartOnFailure
-	AnnounceDeath        bool          `json:"announce_death"`     // tell the frontend ENGINE_CORE_DEAD for a dead worker
-	ControlAddress       string        `json:"control_address"`    // HOST:PORT; "" = no control API
-	ControlTimeout       uint64        `json:"control_timeout"`    // s until a control call is answered with 504
-	ControlTokenFile     string        `json:"control_token_file"` // file that holds a bearer token; "" = none asked
-	LogFormat            string        `json:"log_format"`         // LogAuto, LogJSON or LogText
-	Live                 `json:"live"` // what a PATCH can change
+	HandshakeAddress     string          `json:"handshake_address"`        // tcp:// or ipc://, where the frontend's ROUTER waits
+	EngineCount          uint64          `json:"engine_count"`             // workers, 1 … 65536
+	StartRank            uint64          `json:"data_parallel_start_rank"` // rank of engine 0; rank = StartRank + index ≤ 65535
+	VLLMVersion          string          `json:"vllm_version"`             // line of vLLM to speak; see enginecore.ParseVersion
+	EngineID             string          `json:"engine_id"`                // instance id; engine i > 0 appends "-i"
+	OnFrontendLoss       string          `json:"on_frontend_loss"`         // LossReconnect or LossExit
+	OutputTokenChunkSize uint64          `json:"output_token_chunk_size"`  // tokens in one output, at least 1
+	VocabSize            uint64          `json:"vocab_size"`               // token ids are below it, 1 … 2^32-1
+	Seed                 uint64          `json:"seed"`                     // of every random stream
+	LongPrefillThreshold uint64          `json:"long_prefill_token_threshold"`
+	SchedulingPolicy     string          `json:"scheduling_policy"`  // PolicyFCFS or PolicyPriority
+	TokenSource          string          `json:"token_source"`       // TokensText, TokensRandom or TokensEcho
+	MaxLoras             uint64          `json:"max_loras"`          // LoRA adapters in use at once, 0 = no limit
+	TokensPerBlock       uint64          `json:"tokens_per_block"`   // advertised block size
+	KVCacheSize          uint64          `json:"kv_cache_size"`      // advertised blocks
+	LatencyTrace         string          `json:"latency_trace"`      // JSONL file; "" = the timing settings of Live
+	ExpectConfigHash     string          `json:"expect_config_hash"` // "" = no check
+	TimeScale            float64         `json:"time_scale"`         // every simulated duration is divided by it, above 0
+	StepGranularity      time.Duration   `json:"step_granularity"`   // grid of leave times, 0 = off
+	ShutdownTimeout      uint64          `json:"shutdown_timeout"`   // s of draining before the rest is aborted
+	StartupTimeout       uint64          `json:"startup_timeout"`    // s until every engine must be ready, 0 = for ever
+	Restart              string          `json:"restart"`            // RestartNever or RestartOnFailure
+	AnnounceDeath        bool            `json:"announce_death"`     // tell the frontend ENGINE_CORE_DEAD for a dead worker
+	ControlAddress       string          `json:"control_address"`    // HOST:PORT; "" = no control API
+	ControlTimeout       uint64          `json:"control_timeout"`    // s until a control call is answered with 504
+	ControlTokenFile     string          `json:"control_token_file"` // file that holds a bearer token; "" = none asked
+	LogFormat            string          `json:"log_format"`         // LogAuto, LogJSON or LogText
+	OpenAI               `json:"openai"` // the front end of serve and frontend
+	Live                 `json:"live"`   // what a PATCH can change
+}
+
+// OpenAI is the settings of our own OpenAI-compatible front end. Its names are vLLM's.
+type OpenAI struct {
+	Host                   string   `json:"host"`                      // address to listen on
+	Port                   uint64   `json:"port"`                      // 0 = any free one
+	Model                  string   `json:"model"`                     // any name; nothing is loaded
+	ServedModelName        []string `json:"served_model_name"`         // names that clients may use; none = Model
+	APIKey                 []string `json:"api_key"`                   // bearer tokens of which calls need one; none = all are taken
+	MaxLogprobs            uint64   `json:"max_logprobs"`              // most alternatives that a request may ask for
+	MaxBodySize            uint64   `json:"max_body_size"`             // bytes of a request's body
+	EnableRequestIDHeaders bool     `json:"enable_request_id_headers"` // answer with X-Request-Id
 }
 
 // Live is the settings that a PATCH changes while engines run. Its JSON form, in this order, is what GET /config answers.
@@ -105,6 +118,9 @@ func Default() Config {
 		Restart:              RestartNever,
 		ControlTimeout:       5,
 		LogFormat:            LogAuto,
+		OpenAI: OpenAI{
+			Host: "127.0.0.1", Port: 8000, Model: "vllm-vcr", MaxLogprobs: 20, MaxBodySize: 32 << 20,
+		},
 		Live: Live{
 			TimeFactorUnderLoad: 1,
 			MaxNumSeqs:          128,
@@ -117,6 +133,8 @@ func Default() Config {
 // Clone returns a copy that shares no memory with c.
 func (c Config) Clone() Config {
 	c.Live = c.Live.Clone()
+	c.ServedModelName = append([]string(nil), c.ServedModelName...)
+	c.APIKey = append([]string(nil), c.APIKey...)
 	return c
 }
 

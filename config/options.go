@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"vllm-vcr/protocol/enginecore"
@@ -14,6 +15,8 @@ type Option struct {
 	Env   string // environment variable consulted where the flag is not given
 	Group string // heading in --help
 	Help  string // one sentence: effect, unit, what zero means
+	// For are the commands that take it.
+	For Commands
 	// Live options can be changed by a PATCH under Key.
 	Live bool
 	// Timing options are what a latency trace replaces: a PATCH that names one while a trace is in use is a conflict.
@@ -32,8 +35,23 @@ func (o Option) Fault(text string, err error) error {
 	return fmt.Errorf("--%s: %q: %w", o.Flag, text, err)
 }
 
+// Commands is a set of commands.
+type Commands uint8
+
+// The commands that take options.
+const (
+	Play Commands = 1 << iota
+	Serve
+	Frontend
+
+	engines    = Play | Serve
+	frontEnds  = Serve | Frontend
+	everywhere = Play | Serve | Frontend
+)
+
 // The headings of --help, in their order.
 const (
+	GroupOpenAI    = "OpenAI API"
 	GroupFrontend  = "Frontend"
 	GroupEngine    = "Engine"
 	GroupScheduler = "Scheduler"
@@ -50,6 +68,11 @@ const (
 
 // Options returns the table, in the order of --help. The rows are shared: do not change them.
 func Options() []Option { return table }
+
+// OptionsFor returns the rows of one command, likewise.
+func OptionsFor(c Commands) []Option {
+	return slices.DeleteFunc(slices.Clone(table), func(o Option) bool { return o.For&c == 0 })
+}
 
 // LiveOption returns the row whose JSON key is exactly key, if a PATCH can change it.
 func LiveOption(key string) (Option, bool) {
@@ -72,14 +95,31 @@ func LiveKeys() []string {
 	return keys
 }
 
-var table = withEnv([]Option{
-	{Flag: "handshake-address", Group: GroupFrontend, Help: "where the frontend's handshake socket waits, tcp://HOST:PORT or ipc:///PATH",
+var table = complete([]Option{
+	{Flag: "host", Group: GroupOpenAI, For: frontEnds, Help: "address that the OpenAI API listens on; 0.0.0.0 is every one",
+		Value: func(c *Config) Value { return text(&c.Host) }},
+	{Flag: "port", Group: GroupOpenAI, For: frontEnds, Help: "port of the OpenAI API; 0 = any free one, told in the log",
+		Value: func(c *Config) Value { return number(&c.Port, 0, 65535) }},
+	{Flag: "model", Group: GroupOpenAI, For: frontEnds, Help: "name of the model; any will do, nothing is loaded",
+		Value: func(c *Config) Value { return parsed(&c.Model, "a name", isName) }},
+	{Flag: "served-model-name", Group: GroupOpenAI, For: frontEnds, Help: "names by which clients may ask for the model, the first is the one that answers tell; none = its own",
+		Value: func(c *Config) Value { return names(&c.ServedModelName) }},
+	{Flag: "api-key", Env: "VLLM_API_KEY", Group: GroupOpenAI, For: frontEnds, Help: "bearer tokens of which a call must bring one; none = every call is taken",
+		Value: func(c *Config) Value { return names(&c.APIKey) }},
+	{Flag: "max-logprobs", Group: GroupOpenAI, For: frontEnds, Help: "alternatives for each token that a request may ask for at most",
+		Value: func(c *Config) Value { return number(&c.MaxLogprobs, 0, 1<<17) }},
+	{Flag: "max-body-size", Group: GroupOpenAI, For: frontEnds, Help: "bytes of a request's body at most",
+		Value: func(c *Config) Value { return number(&c.MaxBodySize, 1, 1<<30) }},
+	{Flag: "enable-request-id-headers", Group: GroupOpenAI, For: frontEnds, Help: "answer with the X-Request-Id of the request, or tell one",
+		Value: func(c *Config) Value { return toggle(&c.EnableRequestIDHeaders) }},
+
+	{Flag: "handshake-address", For: everywhere, Group: GroupFrontend, Help: "where the frontend's handshake socket waits, tcp://HOST:PORT or ipc:///PATH",
 		Value: func(c *Config) Value { return parsed(&c.HandshakeAddress, allowedHandshake, isHandshake) }},
-	{Flag: "engine-count", Group: GroupFrontend, Help: "engines to run, each in a worker process of its own",
+	{Flag: "engine-count", For: everywhere, Group: GroupFrontend, Help: "engines to run, each in a worker process of its own",
 		Value: func(c *Config) Value { return number(&c.EngineCount, 1, MaxRank+1) }},
 	{Flag: "data-parallel-start-rank", Group: GroupFrontend, Help: "rank of the first engine, where several hosts serve one frontend",
 		Value: func(c *Config) Value { return number(&c.StartRank, 0, MaxRank) }},
-	{Flag: "vllm-version", Group: GroupFrontend, Help: "vLLM release line that the frontend speaks",
+	{Flag: "vllm-version", For: everywhere, Group: GroupFrontend, Help: "vLLM release line that the frontend speaks",
 		Value: func(c *Config) Value { return parsed(&c.VLLMVersion, allowedVersion, isVersion) }},
 	{Flag: "engine-id", Env: "MOCK_ENGINE_ID", Group: GroupFrontend, Help: "instance id told to the frontend; engine i > 0 appends -i",
 		Value: func(c *Config) Value { return text(&c.EngineID) }},
@@ -98,7 +138,7 @@ var table = withEnv([]Option{
 		Value: func(c *Config) Value { return number(&c.TokensPerBlock, 1, math.MaxUint32) }},
 	{Flag: "kv-cache-size", Env: "MOCK_KV_CACHE_SIZE", Group: GroupEngine, Help: "KV blocks of an engine, told to the frontend",
 		Value: func(c *Config) Value { return number(&c.KVCacheSize, 1, math.MaxUint32) }},
-	{Flag: "max-model-len", Env: "MOCK_MAX_MODEL_LEN", Group: GroupEngine, Live: true, Help: "prompt and output tokens of a request together; longer ones end at once with length; 0 = no limit",
+	{Flag: "max-model-len", For: everywhere, Env: "MOCK_MAX_MODEL_LEN", Group: GroupEngine, Live: true, Help: "prompt and output tokens of a request together; longer ones end at once with length; 0 = no limit",
 		Value: func(c *Config) Value { return number(&c.MaxModelLen, 0, maxUint) }},
 
 	{Flag: "max-num-seqs", Env: "MOCK_MAX_NUM_SEQS", Group: GroupScheduler, Live: true, Timing: true, WithTrace: true, Help: "requests that run at once on one engine",
@@ -155,7 +195,7 @@ var table = withEnv([]Option{
 
 	{Flag: "startup-timeout", Group: GroupProcess, Help: "seconds until every engine must have joined the frontend; 0 = for ever",
 		Value: func(c *Config) Value { return number(&c.StartupTimeout, 0, maxSeconds) }},
-	{Flag: "shutdown-timeout", Group: GroupProcess, Help: "seconds to drain running requests at SIGTERM before they are aborted",
+	{Flag: "shutdown-timeout", For: everywhere, Group: GroupProcess, Help: "seconds to drain running requests at SIGTERM before they are aborted",
 		Value: func(c *Config) Value { return number(&c.ShutdownTimeout, 0, maxSeconds) }},
 	{Flag: "restart", Group: GroupProcess, Help: "what to do about a worker that died",
 		Value: func(c *Config) Value { return choice(&c.Restart, RestartNever, RestartOnFailure) }},
@@ -163,13 +203,17 @@ var table = withEnv([]Option{
 		Value: func(c *Config) Value { return toggle(&c.AnnounceDeath) }},
 	{Flag: "log-requests", Group: GroupProcess, Live: true, Help: "log every request's start, end and failure",
 		Value: func(c *Config) Value { return toggle(&c.LogRequests) }},
-	{Flag: "log-format", Group: GroupProcess, Help: "log lines on stderr; auto is text on a terminal and JSON elsewhere",
+	{Flag: "log-format", For: everywhere, Group: GroupProcess, Help: "log lines on stderr; auto is text on a terminal and JSON elsewhere",
 		Value: func(c *Config) Value { return choice(&c.LogFormat, LogAuto, LogJSON, LogText) }},
 })
 
-// withEnv names the environment variable of each option that has no historical one.
-func withEnv(rows []Option) []Option {
+// complete names the environment variable of each option that has no historical one, and the commands of those that only
+// engines need.
+func complete(rows []Option) []Option {
 	for i := range rows {
+		if rows[i].For == 0 {
+			rows[i].For = engines
+		}
 		if rows[i].Env == "" {
 			rows[i].Env = "VLLM_VCR_" + strings.ToUpper(rows[i].Key())
 		}

@@ -86,6 +86,14 @@ var optionValues = map[string]values{
 	"max-num-seqs":                 numbers("1", uintMax, uintOver),
 	"max-num-batched-tokens":       numbers("1", uintMax, uintOver),
 	"long-prefill-token-threshold": numbers("0", uintMax, uintOver),
+	"host":                         {good: []string{"0.0.0.0", "::", "example.test"}},
+	"port":                         numbers("0", "65535", "65536"),
+	"model":                        {good: []string{"Qwen/Qwen3-32B"}, bad: []string{"", " ", "a\nb", "\xff"}},
+	"served-model-name":            {good: []string{"", "a", "a,b"}, bad: []string{",", "a,,b", " a"}},
+	"api-key":                      {good: []string{"", "secret", "one,two"}, bad: []string{"one,", "a\rb"}},
+	"max-logprobs":                 numbers("0", "131072", "131073"),
+	"max-body-size":                numbers("1", "1073741824", "1073741825"),
+	"enable-request-id-headers":    {good: []string{"true", "false"}, bad: []string{"", "yes"}},
 	"max-loras":                    numbers("0", "4294967295", "4294967296"),
 	"token-source":                 {good: []string{"text", "random", "echo"}, bad: []string{"", "Text", "prose"}},
 	"scheduling-policy":            {good: []string{"fcfs", "priority"}, bad: []string{"", "FCFS", "lifo"}},
@@ -201,7 +209,7 @@ func TestOptions_CoverConfig(t *testing.T) {
 	check := func(fields reflect.Value, live bool) {
 		for i := range fields.NumField() {
 			field := fields.Type().Field(i)
-			if field.Name == "Live" {
+			if field.Anonymous {
 				continue
 			}
 			o, ok := owner[fields.Field(i).Addr().Pointer()]
@@ -219,6 +227,7 @@ func TestOptions_CoverConfig(t *testing.T) {
 		}
 	}
 	check(reflect.ValueOf(&c).Elem(), false)
+	check(reflect.ValueOf(&c.OpenAI).Elem(), false)
 	check(reflect.ValueOf(&c.Live).Elem(), true)
 	for _, o := range owner {
 		t.Errorf("--%s points outside the Config given to it", o.Flag)
