@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vllm-vcr/config"
@@ -29,9 +30,11 @@ type Companion struct {
 	spawner *spawner
 	process *process
 	log     *logs.Logger
-	heardC  chan ipc.State // what it says of itself; closed at the end of its socket
+	heardC  chan ipc.State // its first word of itself
+	goneC   chan struct{}  // closed at the end of its socket
 	stopC   chan struct{}  // closed by Stop
 	stop    sync.Once
+	drained atomic.Bool // it was told to drain: that it ends is no surprise
 	running sync.WaitGroup
 }
 
@@ -39,7 +42,7 @@ type Companion struct {
 func StartCompanion(ctx context.Context, o CompanionOptions) (c *Companion, listening ipc.State, err error) {
 	c = &Companion{
 		opts: o, spawner: newSpawner(), log: o.Log.Target(logs.Process),
-		heardC: make(chan ipc.State, 1), stopC: make(chan struct{}),
+		heardC: make(chan ipc.State, 1), goneC: make(chan struct{}), stopC: make(chan struct{}),
 	}
 	if listening, err = c.start(ctx); err != nil {
 		c.Stop(nil)
@@ -64,11 +67,10 @@ func (c *Companion) start(ctx context.Context) (ipc.State, error) {
 		return ipc.State{}, err
 	}
 	select {
-	case s, ok := <-c.heardC:
-		if !ok {
-			return s, errors.New("front end: it ended before it listened")
-		}
+	case s := <-c.heardC:
 		return s, nil
+	case <-c.goneC:
+		return ipc.State{}, errors.New("front end: it ended before it listened")
 	case <-ctx.Done():
 		return ipc.State{}, fmt.Errorf("front end: not listening: %w", context.Cause(ctx))
 	}
@@ -76,7 +78,7 @@ func (c *Companion) start(ctx context.Context) (ipc.State, error) {
 
 // listen hands on what the process says, until its socket ends.
 func (c *Companion) listen() {
-	defer close(c.heardC)
+	defer close(c.goneC)
 	var buf []byte
 	for {
 		var frame ipc.Frame
@@ -110,16 +112,25 @@ func (c *Companion) Run() error {
 		return nil
 	}
 	defer c.running.Wait()
-	for {
-		select {
-		case _, ok := <-c.heardC:
-			if !ok {
-				return fmt.Errorf("front end: %s", c.end(0))
-			}
-		case <-c.stopC:
-			c.log.Info().Str("reason", c.end(companionGrace)).Msg("front end stopped")
-			return nil
-		}
+	select {
+	case <-c.goneC:
+	case <-c.stopC:
+	}
+	ending := c.end(companionGrace)
+	if !c.drained.Load() && !c.stopped() {
+		return fmt.Errorf("front end: %s", ending)
+	}
+	c.log.Info().Str("reason", ending).Msg("front end stopped")
+	<-c.stopC // the engines may have more to do
+	return nil
+}
+
+func (c *Companion) stopped() bool {
+	select {
+	case <-c.stopC:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -136,6 +147,7 @@ const companionGrace = 2 * time.Second
 
 // Drain has the front end refuse new requests from now on, and finish those it has.
 func (c *Companion) Drain() {
+	c.drained.Store(true)
 	if err := c.send(ipc.KindCall, ipc.Call{Op: ipc.OpDrain}); err != nil {
 		c.log.Warn().Err(err).Msg("front end not told to drain")
 	}

@@ -22,6 +22,8 @@ type Options struct {
 	// Log is the supervisor's own log, LogFormat how workers write theirs. Log must be set.
 	Log       *logs.Root
 	LogFormat logs.Format
+	// Draining is called when the fleet begins to stop; nil = nobody wants to know. It must not block.
+	Draining func()
 	// Command returns what to start a worker with; nil = this program's worker sub-command. For tests.
 	Command func() *exec.Cmd
 }

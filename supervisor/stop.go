@@ -49,6 +49,9 @@ func (f *Fleet) fail(err error) {
 // drain tells every worker to finish within timeout seconds. Those that have yet to be started, or started again, are not.
 func (f *Fleet) drain(timeout uint64) {
 	f.draining = true
+	if f.opts.Draining != nil {
+		f.opts.Draining()
+	}
 	f.startup = nil
 	f.killing = time.After(time.Duration(timeout)*time.Second + f.timing.killGrace)
 	for _, m := range f.unstarted {

@@ -27,7 +27,7 @@ func parse(t *testing.T, env []string, args ...string) (config.Config, error) {
 		t.Setenv(name, value)
 	}
 	cmd := &cobra.Command{Use: "play"}
-	opts := bind(cmd)
+	opts := bind(cmd, config.Play, config.Default())
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 // options binds the table of options to a command, and collects every fault of flags and environment before it gives up.
 type options struct {
+	of     config.Commands
 	cfg    config.Config
 	flags  map[string]*flagValue
 	faults []error
@@ -57,12 +58,12 @@ func (f *flagValue) try(set func(string) error, text string) error {
 // IsBoolFlag lets a switch stand without a value.
 func (f *flagValue) IsBoolFlag() bool { return f.Type() == "bool" }
 
-// bind adds the flags of the table to cmd, grouped in its help.
-func bind(cmd *cobra.Command) *options {
-	o := &options{cfg: config.Default(), flags: map[string]*flagValue{}}
+// bind adds the flags that one command has in the table to cmd, grouped in its help. Their defaults are those of cfg.
+func bind(cmd *cobra.Command, of config.Commands, cfg config.Config) *options {
+	o := &options{of: of, cfg: cfg, flags: map[string]*flagValue{}}
 	groups := map[string]*pflag.FlagSet{}
 	var order []string
-	for _, option := range config.Options() {
+	for _, option := range config.OptionsFor(of) {
 		flag := o.add(cmd, option)
 		group := groups[option.Group]
 		if group == nil {
@@ -109,7 +110,7 @@ func printUsage(cmd *cobra.Command, order []string, groups map[string]*pflag.Fla
 // config returns the configuration, or every fault of flags and environment at once, as a usageError.
 func (o *options) config() (config.Config, error) {
 	faults := o.faults
-	for _, option := range config.Options() {
+	for _, option := range config.OptionsFor(o.of) {
 		v := o.flags[option.Flag]
 		if name, text, ok := environment(option); ok && !v.given {
 			if err := v.try(v.Value.Set, text); err != nil {
@@ -142,11 +143,22 @@ func environment(o config.Option) (name, text string, ok bool) {
 	case "control-address":
 		text, ok = os.LookupEnv("MOCK_CONTROL_PORT")
 		return "MOCK_CONTROL_PORT", "0.0.0.0:" + text, ok
+	case "model", "port":
+		name = map[string]string{"model": "MODEL", "port": "VLLM_PORT"}[o.Flag]
+		text, ok = os.LookupEnv(name)
+		return name, text, ok && os.Getenv("MOCK_CONTAINER") == "1"
 	case "engine-id":
 		text, ok = os.LookupEnv("POD_NAME")
 		return "POD_NAME", text, ok && os.Getenv("MOCK_CONTAINER") == "1"
 	}
 	return "", "", false
+}
+
+// given says that a flag or a variable set this option.
+func (o *options) given(flag string) bool {
+	v := o.flags[flag]
+	_, _, ok := environment(v.option)
+	return v.given || ok
 }
 
 // logFilter is the start filter of the logs.

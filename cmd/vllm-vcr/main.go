@@ -107,7 +107,7 @@ vLLM frontend, Python or Rust, runs on top of it unchanged, with no model and no
 	root.SetVersionTemplate("vllm-vcr {{.Version}}\n")
 	root.Flags().BoolP("version", "V", false, "print the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newPlay(), newWorker(), newVersion(), newCompletions())
+	root.AddCommand(newServe(), newPlay(), newFrontend(), newWorker(), newFrontEndProcess(), newVersion(), newCompletions())
 	root.SetHelpCommand(newHelp())
 	return root
 }

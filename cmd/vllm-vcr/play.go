@@ -39,63 +39,123 @@ Start a frontend that waits for two engines, for instance:
   curl -s localhost:8001/stats`,
 		Args: noArguments,
 	}
-	opts := bind(cmd)
+	opts := bind(cmd, config.Play, config.Default())
 	cmd.RunE = func(*cobra.Command, []string) error { return play(opts) }
 	return cmd
 }
 
-// play judges everything that can be judged before anything starts, and then runs the actors.
 func play(opts *options) error {
+	h, err := judge(opts)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	return h.runFleet(nil)
+}
+
+// house is what every command that runs engines needs before anything starts.
+type house struct {
+	cfg      config.Config
+	root     *logs.Root
+	format   logs.Format
+	listener net.Listener // of the control API, nil = none
+	token    string
+	signals  chan os.Signal // for the life of the process, so that a second signal is ours too
+}
+
+// judge judges everything that can be judged before anything starts.
+func judge(opts *options) (*house, error) {
+	cfg, filter, err := settle(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkTrace(cfg); err != nil {
+		return nil, err
+	}
+	token, err := readToken(cfg.ControlTokenFile)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := listen(cfg.ControlAddress)
+	if err != nil {
+		return nil, err
+	}
+	format := logs.ChooseFormat(cfg.LogFormat, term.IsTerminal(int(os.Stderr.Fd())), noColor())
+	return &house{cfg, logs.New(os.Stderr, format, filter), format, listener, token, signalled()}, nil
+}
+
+// settle returns what flags and environment say, or all that is wrong with them.
+func settle(opts *options) (config.Config, logs.Filter, error) {
 	cfg, err := opts.config()
 	filter, filterErr := logs.ParseFilter(logFilter())
 	if filterErr != nil {
 		filterErr = usageError{fmt.Errorf("RUST_LOG: %w", filterErr)}
 	}
-	if err := errors.Join(err, filterErr); err != nil {
-		return err
-	}
-	if err := checkTrace(cfg); err != nil {
-		return err
-	}
-	token, err := readToken(cfg.ControlTokenFile)
-	if err != nil {
-		return err
-	}
-	listener, err := listen(cfg.ControlAddress)
-	if err != nil {
-		return err
-	}
-	format := logs.ChooseFormat(cfg.LogFormat, term.IsTerminal(int(os.Stderr.Fd())), noColor())
-	root := logs.New(os.Stderr, format, filter)
-	err = runFleet(cfg, root, format, listener, token)
-	_ = root.Close() // where nobody reads the log, its last lines are nobody's loss
-	return err
+	return cfg, filter, errors.Join(err, filterErr)
 }
 
-func runFleet(cfg config.Config, root *logs.Root, format logs.Format, listener net.Listener, token string) error {
-	signals := make(chan os.Signal, 2) // for the life of the process, so that a second signal is ours too
+// signalled takes the signals that end a process.
+func signalled() chan os.Signal {
+	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	signal.Ignore(syscall.SIGPIPE) // the end of who reads the log is not ours
-	fleet, err := supervisor.New(cfg, supervisor.Options{Signals: signals, Log: root, LogFormat: format})
+	return signals
+}
+
+func (h *house) close() {
+	if h.listener != nil {
+		_ = h.listener.Close() // the control API has, where it ran
+	}
+	_ = h.root.Close() // where nobody reads the log, its last lines are nobody's loss
+}
+
+// runFleet runs the engines, the control API and, where there is one, the front end beside them.
+func (h *house) runFleet(frontEnd *supervisor.Companion) error {
+	o := supervisor.Options{Signals: h.signals, Log: h.root, LogFormat: h.format}
+	if frontEnd != nil {
+		o.Draining = frontEnd.Drain
+	}
+	cfg := h.cfg
+	fleet, err := supervisor.New(cfg, o)
 	if err != nil {
 		return err
 	}
-	root.Target(logs.Process).Info().Str("version", buildVersion()).Interface("opt", cfg).Msg("starting")
+	shown := cfg.Clone()
+	shown.APIKey = nil // no secret goes into a log
+	h.root.Target(logs.Process).Info().Str("version", buildVersion()).Interface("opt", shown).Msg("starting")
 	var g run.Group
 	g.Add(fleet.Run, fleet.Stop)
+	if frontEnd != nil {
+		g.Add(frontEnd.Run, frontEnd.Stop)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g.Add(func() error {
-		sayWaiting(ctx, fleet.Health, cfg, root.Target(logs.Process))
+		sayWaiting(ctx, fleet.Health, cfg, h.root.Target(logs.Process))
 		return nil
 	}, func(error) { cancel() })
-	if listener != nil {
-		api := control.NewServer(fleet, fleet, control.Options{
+	if h.listener != nil {
+		api := control.NewServer(fleet, filters{fleet, frontEnd}, control.Options{
 			Timeout: time.Duration(cfg.ControlTimeout) * time.Second,
-			Token:   token, Bound: listener.Addr().String(), Log: root.Target(logs.Control),
+			Token:   h.token, Bound: h.listener.Addr().String(), Log: h.root.Target(logs.Control),
 		})
-		g.Add(func() error { return api.Serve(listener) }, func(error) { api.Stop() })
+		g.Add(func() error { return api.Serve(h.listener) }, func(error) { api.Stop() })
 	}
 	return g.Run()
+}
+
+// filters changes the log filter of all processes there are.
+type filters struct {
+	*supervisor.Fleet
+	frontEnd *supervisor.Companion // nil = there is none
+}
+
+// SetFilter implements control.LogFilter.
+func (f filters) SetFilter(ctx context.Context, text string) (string, error) {
+	filter, err := f.Fleet.SetFilter(ctx, text)
+	if err == nil && f.frontEnd != nil {
+		f.frontEnd.SetFilter(filter)
+	}
+	return filter, err
 }
 
 // checkTrace reads a latency trace as the workers will, so that a bad one is told before a frontend waits for engines.

@@ -50,19 +50,31 @@ func inherited() (net.Conn, *ipc.Page, error) {
 	if !isKind(supervisorFD, unix.S_IFSOCK) || !isKind(pageFD, unix.S_IFREG) {
 		return nil, nil, fmt.Errorf("descriptors %d and %d are not a supervisor's socket and page", supervisorFD, pageFD)
 	}
-	socket := os.NewFile(supervisorFD, "supervisor")
-	pageFile := os.NewFile(pageFD, "page")
-	defer socket.Close()
-	defer pageFile.Close()
-	conn, err := net.FileConn(socket)
+	conn, err := inheritedSocket()
 	if err != nil {
-		return nil, nil, fmt.Errorf("descriptor %d: %w", supervisorFD, err)
+		return nil, nil, err
 	}
+	pageFile := os.NewFile(pageFD, "page")
+	defer pageFile.Close()
 	page, err := ipc.OpenPage(pageFile)
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
 	return conn, page, nil
+}
+
+// inheritedSocket is the supervisor's socket alone.
+func inheritedSocket() (net.Conn, error) {
+	if !isKind(supervisorFD, unix.S_IFSOCK) {
+		return nil, fmt.Errorf("descriptor %d is not a supervisor's socket", supervisorFD)
+	}
+	socket := os.NewFile(supervisorFD, "supervisor")
+	defer socket.Close()
+	conn, err := net.FileConn(socket)
+	if err != nil {
+		return nil, fmt.Errorf("descriptor %d: %w", supervisorFD, err)
+	}
+	return conn, nil
 }
 
 // isKind says whether a descriptor is open on this kind of file.
