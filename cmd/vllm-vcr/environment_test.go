@@ -15,6 +15,11 @@ import (
 // parse reads a command line of play under an environment of nothing but env.
 func parse(t *testing.T, env []string, args ...string) (config.Config, error) {
 	t.Helper()
+	return parseFor(t, config.Play, env, args...)
+}
+
+func parseFor(t *testing.T, of config.Commands, env []string, args ...string) (config.Config, error) {
+	t.Helper()
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value) // has it restored afterwards
@@ -26,8 +31,8 @@ func parse(t *testing.T, env []string, args ...string) (config.Config, error) {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
-	cmd := &cobra.Command{Use: "play"}
-	opts := bind(cmd, config.Play, config.Default())
+	cmd := &cobra.Command{Use: "vllm-vcr"}
+	opts := bind(cmd, of, config.Default())
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +50,7 @@ func other(o config.Option, v config.Value) string {
 		return "v0.27.1"
 	case strings.Contains(v.Type(), "|"):
 		words := strings.Split(v.Type(), "|")
-		return words[len(words)-1-slices.Index(words, v.String())] // the default is first or last
+		return words[(slices.Index(words, v.String())+1)%len(words)]
 	}
 	return map[string]string{"uint": "7", "float": "0.5", "duration": "3ms", "bool": "true", "list": "length,error", "string": "word"}[v.Type()]
 }
@@ -67,7 +72,11 @@ func TestEnvironment_EveryOption(t *testing.T) {
 			if err := o.Value(&want).Set(text); err != nil {
 				t.Fatal(err)
 			}
-			got, err := parse(t, []string{o.Env + "=" + text})
+			of := config.Play
+			if o.For&of == 0 {
+				of = config.Serve
+			}
+			got, err := parseFor(t, of, []string{o.Env + "=" + text})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +89,7 @@ func TestEnvironment_EveryOption(t *testing.T) {
 			if o.Flag == "control-address" {
 				fresh = "127.0.0.1:1"
 			}
-			got, err = parse(t, []string{o.Env + "=" + text}, "--"+o.Flag+"="+fresh)
+			got, err = parseFor(t, of, []string{o.Env + "=" + text}, "--"+o.Flag+"="+fresh)
 			if err != nil {
 				t.Fatal(err)
 			}

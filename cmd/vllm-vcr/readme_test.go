@@ -60,7 +60,11 @@ func optionTables() string {
 	for _, o := range config.Options() {
 		if o.Group != group {
 			group = o.Group
-			fmt.Fprintf(&text, "\n### %s\n\n| Flag | Default | Allowed | Variable | Effect |\n|---|---|---|---|---|\n", group)
+			title := group
+			if group == config.GroupOpenAI {
+				title += " (`serve` and `frontend`)"
+			}
+			fmt.Fprintf(&text, "\n### %s\n\n| Flag | Default | Allowed | Variable | Effect |\n|---|---|---|---|---|\n", title)
 		}
 		v := o.Value(&c)
 		given, effect := "", o.Help

@@ -125,7 +125,7 @@ func TestVersion(t *testing.T) {
 // TestHelp compares all help with testdata/help.txt.
 func TestHelp(t *testing.T) {
 	var all strings.Builder
-	for _, args := range [][]string{{"--help"}, {"play", "--help"}, {"completions", "--help"}, {"version", "--help"}, {"help", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"play", "--help"}, {"frontend", "--help"}, {"completions", "--help"}, {"version", "--help"}, {"help", "--help"}} {
 		r := invoke(t, nil, args...)
 		r.want(t, 0)
 		if r.stderr != "" {
