@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 	case os.Getenv(grandchildVar) != "":
 		<-time.After(time.Minute) // it should be killed long before
 		os.Exit(0)
+	case os.Getenv(companionVar) != "":
+		os.Exit(playCompanion(os.Getenv(companionVar)))
 	case os.Getenv(roleVar) != "":
 		os.Exit(playWorker(os.Getenv(roleVar)))
 	case len(os.Args) == 2 && os.Args[1] == "worker":

@@ -1,0 +1,143 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"vllm-vcr/config"
+	"vllm-vcr/ipc"
+	"vllm-vcr/logs"
+)
+
+// The ways in which a companion of these tests behaves.
+const (
+	companionVar  = "SUPERVISOR_TEST_COMPANION"
+	listens       = "listens"       // until its socket ends
+	drains        = "drains"        // and leaves by itself when it was told to
+	neverListens  = "never listens" // and says nothing
+	leavesAtOnce  = "leaves at once"
+	leavesLater   = "leaves later" // after it has listened
+	staysForever  = "stays for ever"
+	testHandshake = "tcp://127.0.0.1:4242"
+)
+
+// playCompanion is the process of a companion.
+func playCompanion(role string) int {
+	conn, err := net.FileConn(os.NewFile(3, "supervisor"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var start ipc.Start
+	frame, _, err := ipc.ReadFrame(conn, nil)
+	if err != nil || frame.Decode(&start) != nil || start.Check() != nil || role == leavesAtOnce {
+		return 3
+	}
+	if role != neverListens {
+		word, err := ipc.Append(nil, ipc.KindState, 0, ipc.State{State: ipc.StateListening, Handshake: testHandshake, HTTP: start.Config.Host})
+		if err != nil {
+			return 1
+		}
+		_, _ = conn.Write(word) // the supervisor may have gone
+	}
+	if role == leavesLater {
+		return 4
+	}
+	for {
+		var call ipc.Call
+		frame, _, err := ipc.ReadFrame(conn, nil)
+		if err == nil && frame.Decode(&call) == nil && call.Op == ipc.OpDrain && role == drains {
+			return 0
+		}
+		if err != nil && role != staysForever {
+			return 0
+		}
+		if err != nil {
+			<-time.After(time.Minute) // it should be killed long before
+		}
+	}
+}
+
+// startCompanion starts one that behaves in the given way.
+func startCompanion(t *testing.T, role string, within time.Duration) (*Companion, ipc.State, error) {
+	t.Helper()
+	root := logs.New(&text{}, logs.JSON, logs.Filter{})
+	t.Cleanup(func() { _ = root.Close() })
+	cfg := config.Default()
+	cfg.Host = "a host"
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	return StartCompanion(ctx, CompanionOptions{Config: cfg, Log: root, Command: func() *exec.Cmd {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), companionVar+"="+role)
+		return cmd
+	}})
+}
+
+func TestCompanion_ListensUntilStopped(t *testing.T) {
+	for _, role := range []string{listens, staysForever} {
+		t.Run(role, func(t *testing.T) {
+			c, listening, err := startCompanion(t, role, patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if listening.Handshake != testHandshake || listening.HTTP != "a host" {
+				t.Errorf("listening = %+v, want what it said, with the configuration it was given", listening)
+			}
+			c.SetFilter("debug")
+			c.Stop(nil)
+			if err := c.Run(); err != nil {
+				t.Errorf("Run = %v, want nil", err)
+			}
+		})
+	}
+}
+
+func TestCompanion_NeverListens(t *testing.T) {
+	for role, want := range map[string]string{
+		neverListens: "not listening: context deadline exceeded",
+		leavesAtOnce: "it ended before it listened",
+	} {
+		t.Run(role, func(t *testing.T) {
+			_, _, err := startCompanion(t, role, 500*time.Millisecond)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error = %v, want one with %q", err, want)
+			}
+		})
+	}
+}
+
+// An end by itself ends Run, with the reason, unless it was told to drain; then Run waits for Stop.
+func TestCompanion_Ends(t *testing.T) {
+	c, _, err := startCompanion(t, leavesLater, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Run(); err == nil || !strings.Contains(err.Error(), "exited with code 4") {
+		t.Errorf("Run = %v, want an error with the exit code", err)
+	}
+
+	c, _, err = startCompanion(t, drains, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Drain()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run() }()
+	<-c.goneC
+	select {
+	case err := <-ended:
+		t.Errorf("Run = %v before Stop", err)
+	default:
+	}
+	c.Stop(nil)
+	if err := <-ended; err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+}
