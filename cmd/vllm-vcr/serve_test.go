@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startServe runs serve over n engines and waits until all have joined.
+func startServe(t *testing.T, n int, args ...string) *program {
+	t.Helper()
+	p := start(t, nil, append([]string{"serve", "--port", "0", "--control-address", "127.0.0.1:0", "--engine-count", strconv.Itoa(n)}, args...)...)
+	p.awaitLog(t, "every engine is ready")
+	return p
+}
+
+// chat asks the front end of p for an answer of so many tokens.
+func (p *program) chat(t *testing.T, tokens int) (int, string) {
+	t.Helper()
+	address, ok := p.awaitLog(t, "OpenAI API listening")["address"].(string)
+	if !ok {
+		t.Fatal("the log names no address of the OpenAI API")
+	}
+	body, err := json.Marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Hello"}}, "max_tokens": tokens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Post("http://"+address+"/v1/chat/completions", "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func (p *program) wantAnswer(t *testing.T, tokens int) {
+	t.Helper()
+	status, text := p.chat(t, tokens)
+	var answer struct {
+		Usage struct {
+			Completion int `json:"completion_tokens"`
+		} `json:"usage"`
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK || answer.Usage.Completion != tokens {
+		t.Fatalf("answer %d with %d tokens, want 200 with %d: %v\n%s", status, answer.Usage.Completion, tokens, err, text)
+	}
+}
+
+func TestServe_Answers(t *testing.T) {
+	p := startServe(t, 2)
+	p.wantAnswer(t, 12)
+	if stats := p.get(t, "/stats"); !strings.Contains(stats, `"requests_completed":1`) {
+		t.Errorf("stats = %s, want one completed", stats)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.wantEnd(t, 0, 2*time.Second)
+}
+
+// The front end of another process serves engines that join it.
+func TestFrontend_OverPlay(t *testing.T) {
+	handshake := "ipc://" + filepath.Join(t.TempDir(), "handshake")
+	front := start(t, nil, "frontend", "--handshake-address", handshake, "--engine-count", "2", "--port", "0")
+	engines := start(t, nil, "play", "--handshake-address", handshake, "--engine-count", "2")
+	engines.awaitLog(t, "every engine is ready")
+	front.wantAnswer(t, 5)
+	front.signal(t, syscall.SIGTERM)
+	front.wantEnd(t, 0, 3*time.Second)
+	engines.awaitLog(t, "frontend lost")
+	engines.signal(t, syscall.SIGTERM)
+	engines.wantEnd(t, 0, 2*time.Second)
+}
+
+// The end of the front end is the end of serve, since engines without it serve nobody.
+func TestServe_FrontEndDies(t *testing.T) {
+	p := startServe(t, 2)
+	kill(t, childNamed(t, p.cmd.Process.Pid, frontEndProcess))
+	p.wantEnd(t, exitFailure, patience)
+	if want := "error: front end: its process was ended by signal 9 (killed)"; !strings.Contains(p.printed(), want) {
+		t.Errorf("printed %q, want %q", p.printed(), want)
+	}
+}
+
+func TestServe_SupervisorKilled(t *testing.T) {
+	p := startServe(t, 2)
+	kill(t, p.cmd.Process.Pid)
+	<-p.exited
+	p.awaitNobody(t, 2*time.Second)
+}
+
+func TestServe_PortTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	p := start(t, nil, "serve", "--port", port)
+	p.wantEnd(t, exitFailure, patience)
+	if !strings.Contains(p.printed(), port) || !strings.Contains(p.printed(), "address already in use") {
+		t.Errorf("printed %q, want the port that is taken", p.printed())
+	}
+}
+
+func TestServe_FrontEndByHand(t *testing.T) {
+	invoke(t, nil, frontEndProcess).want(t, exitUsage, "this command is for a supervisor to start, use serve")
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// childNamed finds the child of a process that was started with this argument.
+func childNamed(t *testing.T, parent int, argument string) int {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(parent) + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		children, err := os.ReadFile(task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range strings.Fields(string(children)) {
+			line, err := os.ReadFile("/proc/" + pid + "/cmdline")
+			if n, convErr := strconv.Atoi(pid); err == nil && convErr == nil && strings.Contains(string(line), argument) {
+				return n
+			}
+		}
+	}
+	t.Fatalf("no child of %d was started as %s", parent, argument)
+	return 0
+}
