@@ -21,6 +21,10 @@ help: ## list the targets
 build: go ## bin/vllm-vcr, one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/vllm-vcr
 
+.PHONY: serve
+serve: build ## three engines behind our own OpenAI front end, and an API to steer them; Ctrl-C ends it
+	$(BIN) serve --engine-count 3 --control-address 127.0.0.1:8001 --inter-token-latency 20
+
 .PHONY: demo
 demo: build ## vLLM's own server over three engines, and curl lines to try; Ctrl-C ends it
 	@conformance/demo.sh
