@@ -2,6 +2,8 @@ package frontend
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -205,7 +207,7 @@ func TestCompletions_Logprobs(t *testing.T) {
 
 // TestCompletions_EngineErrors has requests fail before and after their first output.
 func TestCompletions_EngineErrors(t *testing.T) {
-	dead := &dispatch.EngineDeadError{Rank: 1, Cause: errBoom}
+	dead := &dispatch.EngineDeadError{Rank: 1, Cause: fmt.Errorf("connection: %w", io.EOF)}
 	failed := func(e *enginecore.RequestError) step {
 		return step{chunk: dispatch.Chunk{Finish: enginecore.FinishError, Error: e}}
 	}
@@ -222,6 +224,7 @@ func TestCompletions_EngineErrors(t *testing.T) {
 		{"other", failed(&enginecore.RequestError{Code: "x", Message: "odd"}), 500, "odd", true},
 		{"dead", step{err: dead}, 500, "engine 1 is gone", false},
 		{"unreadable", step{err: errBoom}, 500, "boom", false},
+		{"no end", step{err: io.EOF}, 500, "without a reason", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			engines, _ := answers(c.end)

@@ -1,7 +1,6 @@
 package frontend
 
 import (
-	"io"
 	"math"
 	"strconv"
 
@@ -87,7 +86,7 @@ func (j *job) collectVectors() ([][]float32, error) {
 	for j.left > 0 {
 		i, chunk, err := j.streams.Next(j.ctx)
 		switch {
-		case err == io.EOF && j.left > 0, err != nil:
+		case err != nil:
 			return nil, j.cause(err)
 		case chunk.Finish == enginecore.FinishError:
 			return nil, engineFailure(chunk.Error)

@@ -3,7 +3,6 @@ package frontend
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -94,7 +93,7 @@ func (s *streams) Next(ctx context.Context) (int, dispatch.Chunk, error) {
 		if each == nil || err == nil {
 			return s.number[each], c, err
 		}
-		if errors.Is(err, dispatch.ErrCanceled) || errors.Is(err, io.EOF) {
+		if errors.Is(err, dispatch.ErrCanceled) {
 			continue // it was stopped here
 		}
 		return s.number[each], c, err

@@ -109,7 +109,7 @@ func (j *job) cause(err error) error {
 	if cause := context.Cause(j.ctx); cause != nil {
 		return cause
 	}
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF { // not what a lost connection's error wraps
 		return errors.New("the engine's answer ended without a reason")
 	}
 	return err
