@@ -48,6 +48,21 @@ func TestChat_MaxTokens(t *testing.T) {
 	}
 }
 
+// TestChat_DefaultMaxTokens has a server that bounds answers of which nobody said how long they should be.
+func TestChat_DefaultMaxTokens(t *testing.T) {
+	engines, got := answers(says("x", enginecore.FinishLength)...)
+	a := start(t, engines, func(o *Options) { o.DefaultMaxTokens = 100 })
+	for i, c := range []struct {
+		fields string
+		want   uint32
+	}{{``, 100}, {`,"max_tokens":700`, 700}} {
+		a.post("/v1/chat/completions", `{`+hello+c.fields+`}`)
+		if sent := (*got)[i].Sampling.MaxTokens; sent != c.want {
+			t.Errorf("%q: asked for %d tokens, want %d", c.fields, sent, c.want)
+		}
+	}
+}
+
 func TestChat_Stream(t *testing.T) {
 	engines, _ := answers(says("Hi there", enginecore.FinishStop)...)
 	engines.SubmitFunc = func([]dispatch.Request) (Streams, error) {

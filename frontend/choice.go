@@ -25,7 +25,8 @@ type choice struct {
 	tellsPrompt    bool   // as prompt_logprobs
 	callFinish     string // why an answer that is a call of a tool ends, if it is complete
 
-	generated int // tokens
+	begun     bool // the first chunk has come
+	generated int  // tokens
 }
 
 // take enters what came from the engine.
@@ -67,20 +68,25 @@ func (c *choice) takeLogprobs(chunk *dispatch.Chunk, i int) {
 	}
 }
 
-// takePrompt enters what the first chunk knows of the prompt.
+// takePrompt enters what the first chunk knows of the prompt. Its first token has no log probability.
 func (c *choice) takePrompt(chunk *dispatch.Chunk) {
-	l := &chunk.PromptLogprobs
-	if l.Rows() == 0 {
+	if c.begun {
 		return
 	}
+	c.begun = true
+	l := &chunk.PromptLogprobs
 	if c.tellsPrompt {
 		c.PromptLogprobs = appendPromptLogprobs(nil, l, c.names)
 	}
-	if c.echoesLogprobs {
-		c.logprobs.add(c.prompt[:1], nil)
-		for i := range l.Rows() {
-			c.logprobs.add(l.Row(i))
+	if !c.echoesLogprobs {
+		return
+	}
+	for i := range c.prompt {
+		if i == 0 || i > l.Rows() {
+			c.logprobs.add(c.prompt[i:i+1], nil)
+			continue
 		}
+		c.logprobs.add(l.Row(i - 1))
 	}
 }
 

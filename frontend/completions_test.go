@@ -195,6 +195,19 @@ func TestCompletions_Logprobs(t *testing.T) {
 	if sent := (*got)[1].Sampling; sent.PromptLogprobs != enginecore.Some[int64](0) || sent.Logprobs != enginecore.Some[int64](0) {
 		t.Errorf("asked for %+v and %+v logprobs, want 0 and 0", sent.PromptLogprobs, sent.Logprobs)
 	}
+	engines.SubmitFunc = func([]dispatch.Request) (Streams, error) {
+		one := chunk
+		one.PromptLogprobs = dispatch.Logprobs{}
+		return newStreams(step{chunk: one}), nil
+	}
+	r = object(t, a.post("/v1/completions", `{"prompt":"How","logprobs":1,"echo":true,"prompt_logprobs":1}`).body)
+	if diff := cmp.Diff([]any{"How", "é", " two"}, at(t, r, "choices", 0, "logprobs", "tokens")); diff != "" {
+		t.Errorf("tokens after a prompt of one (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{nil}, at(t, r, "choices", 0, "prompt_logprobs")); diff != "" {
+		t.Errorf("logprobs of a prompt of one (-want +got):\n%s", diff)
+	}
+	engines.SubmitFunc = func([]dispatch.Request) (Streams, error) { return newStreams(step{chunk: chunk}), nil }
 	r = object(t, a.post("/v1/completions", `{"prompt":"How are","prompt_logprobs":1}`).body)
 	prompt := []any{nil, map[string]any{
 		"527": map[string]any{"logprob": -1.5, "rank": 7.0, "decoded_token": " are"},

@@ -28,6 +28,10 @@ type Options struct {
 	// MaxModelLen is the most tokens of a prompt and its answer; 0 = what the engines registered with.
 	MaxModelLen int
 
+	// DefaultMaxTokens is the most tokens of the answer to a chat that doesn't say how many it wants, as the model's generation config
+	// may have it with vLLM; 0 = as many as fit.
+	DefaultMaxTokens int
+
 	// MaxLogprobs is the most alternatives for each token that a request may ask for; 0 means 20, -1 any number.
 	MaxLogprobs int
 
@@ -68,6 +72,9 @@ func (o *Options) check() error {
 	}
 	if o.MaxModelLen < 0 {
 		errs = append(errs, fmt.Errorf("max-model-len: %d, want at least 0", o.MaxModelLen))
+	}
+	if o.DefaultMaxTokens < 0 {
+		errs = append(errs, fmt.Errorf("default max_tokens: %d, want at least 0", o.DefaultMaxTokens))
 	}
 	if o.MaxLogprobs < -1 {
 		errs = append(errs, fmt.Errorf("max-logprobs: %d, want at least -1", o.MaxLogprobs))

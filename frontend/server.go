@@ -123,7 +123,7 @@ func (s *Server) limits() openai.Limits {
 	if s.Options.MaxModelLen > 0 && (length == 0 || s.Options.MaxModelLen < length) {
 		length = s.Options.MaxModelLen
 	}
-	return openai.Limits{MaxModelLen: length, MaxLogprobs: s.MaxLogprobs, Vocabulary: s.tokens.Size()}
+	return openai.Limits{MaxModelLen: length, ChatAnswer: s.DefaultMaxTokens, MaxLogprobs: s.MaxLogprobs, Vocabulary: s.tokens.Size()}
 }
 
 // fingerprint names the configuration, in the form of vLLM's.

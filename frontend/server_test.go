@@ -21,8 +21,8 @@ import (
 )
 
 func TestNew_Options(t *testing.T) {
-	_, err := New(&fakeEngines{}, vocabulary(), Options{MaxModelLen: -1, MaxLogprobs: -2, MaxBody: -1})
-	for _, says := range []string{"models: none", "max-model-len: -1", "max-logprobs: -2", "max-body: -1"} {
+	_, err := New(&fakeEngines{}, vocabulary(), Options{MaxModelLen: -1, DefaultMaxTokens: -1, MaxLogprobs: -2, MaxBody: -1})
+	for _, says := range []string{"models: none", "max-model-len: -1", "default max_tokens: -1", "max-logprobs: -2", "max-body: -1"} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("error %v, want %q in it", err, says)
 		}

@@ -93,5 +93,5 @@ func (r *ChatRequest) AnswerTokens(promptTokens int, l Limits) (int, error) {
 	if asked == nil {
 		asked = r.MaxTokens
 	}
-	return answerTokens(asked, 0, promptTokens, &r.Sampling, l)
+	return answerTokens(asked, l.ChatAnswer, promptTokens, &r.Sampling, l)
 }

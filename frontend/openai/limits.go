@@ -3,6 +3,7 @@ package openai
 // Limits are what a server allows; a request is checked against them.
 type Limits struct {
 	MaxModelLen int // tokens of a prompt and its answer together
+	ChatAnswer  int // tokens of the answer to a chat that doesn't say how many; 0 = as many as fit
 	MaxLogprobs int // alternatives for each token; -1 = any number
 	Vocabulary  int // token ids are below it
 }
