@@ -53,6 +53,7 @@ type OpenAI struct {
 	Model                  string   `json:"model"`                     // any name; nothing is loaded
 	ServedModelName        []string `json:"served_model_name"`         // names that clients may use; none = Model
 	APIKey                 []string `json:"api_key"`                   // bearer tokens of which calls need one; none = all are taken
+	MaxNewTokens           uint64   `json:"max_new_tokens"`            // of an answer that a chat sets no limit to; 0 = what the context holds
 	MaxLogprobs            uint64   `json:"max_logprobs"`              // most alternatives that a request may ask for
 	MaxBodySize            uint64   `json:"max_body_size"`             // bytes of a request's body
 	EnableRequestIDHeaders bool     `json:"enable_request_id_headers"` // answer with X-Request-Id
@@ -119,7 +120,7 @@ func Default() Config {
 		ControlTimeout:       5,
 		LogFormat:            LogAuto,
 		OpenAI: OpenAI{
-			Host: "127.0.0.1", Port: 8000, Model: "vllm-vcr", MaxLogprobs: 20, MaxBodySize: 32 << 20,
+			Host: "127.0.0.1", Port: 8000, Model: "vllm-vcr", MaxNewTokens: 256, MaxLogprobs: 20, MaxBodySize: 32 << 20,
 		},
 		Live: Live{
 			TimeFactorUnderLoad: 1,

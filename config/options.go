@@ -106,6 +106,8 @@ var table = complete([]Option{
 		Value: func(c *Config) Value { return names(&c.ServedModelName) }},
 	{Flag: "api-key", Env: "VLLM_API_KEY", Group: GroupOpenAI, For: frontEnds, Help: "bearer tokens of which a call must bring one; none = every call is taken",
 		Value: func(c *Config) Value { return names(&c.APIKey) }},
+	{Flag: "max-new-tokens", Group: GroupOpenAI, For: frontEnds, Help: "tokens of an answer that a chat sets no limit to; 0 = what the context holds",
+		Value: func(c *Config) Value { return number(&c.MaxNewTokens, 0, math.MaxInt32) }},
 	{Flag: "max-logprobs", Group: GroupOpenAI, For: frontEnds, Help: "alternatives for each token that a request may ask for at most",
 		Value: func(c *Config) Value { return number(&c.MaxLogprobs, 0, 1<<17) }},
 	{Flag: "max-body-size", Group: GroupOpenAI, For: frontEnds, Help: "bytes of a request's body at most",

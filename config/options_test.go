@@ -91,6 +91,7 @@ var optionValues = map[string]values{
 	"model":                        {good: []string{"Qwen/Qwen3-32B"}, bad: []string{"", " ", "a\nb", "\xff"}},
 	"served-model-name":            {good: []string{"", "a", "a,b"}, bad: []string{",", "a,,b", " a"}},
 	"api-key":                      {good: []string{"", "secret", "one,two"}, bad: []string{"one,", "a\rb"}},
+	"max-new-tokens":               numbers("0", "2147483647", "2147483648"),
 	"max-logprobs":                 numbers("0", "131072", "131073"),
 	"max-body-size":                numbers("1", "1073741824", "1073741825"),
 	"enable-request-id-headers":    {good: []string{"true", "false"}, bad: []string{"", "yes"}},

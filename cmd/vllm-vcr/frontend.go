@@ -92,7 +92,7 @@ func openFrontEnd(cfg config.Config, root *logs.Root) (*frontEnd, error) {
 	}
 	f.server, err = frontend.New(frontend.Over(f.dispatcher), tokens, frontend.Options{
 		Models: names, Root: cfg.Model, Version: version, APIKeys: cfg.APIKey, MaxModelLen: int(min(cfg.MaxModelLen, 1<<31-1)),
-		MaxLogprobs: int(cfg.MaxLogprobs), MaxBody: int(cfg.MaxBodySize), RequestIDHeaders: cfg.EnableRequestIDHeaders,
+		DefaultMaxTokens: int(cfg.MaxNewTokens), MaxLogprobs: int(cfg.MaxLogprobs), MaxBody: int(cfg.MaxBodySize), RequestIDHeaders: cfg.EnableRequestIDHeaders,
 		Metrics: counted, Log: f.log,
 	})
 	if err == nil {

@@ -32,9 +32,10 @@ no network are needed. Everything that play does to engines it does as well.`,
 	return cmd
 }
 
-// serveDefaults are those of play, with answers that can be read.
+// serveDefaults are those of play, with answers that can be read and a context as a model would have it.
 func serveDefaults() config.Config {
 	cfg := config.Default()
+	cfg.MaxModelLen = 32768
 	cfg.TokenSource = config.TokensText
 	cfg.VocabSize = uint64(tokenizer.Ordinary)
 	return cfg
