@@ -8,13 +8,14 @@ import (
 
 // figure is one number that a scenario came to.
 type figure struct {
-	Name   string  `json:"name"`
-	Unit   string  `json:"unit"`
-	Value  float64 `json:"value"`
-	AtMost float64 `json:"at_most,omitempty"` // the bar; 0 = none
+	Name    string  `json:"name"`
+	Unit    string  `json:"unit"`
+	Value   float64 `json:"value"`
+	AtMost  float64 `json:"at_most,omitempty"`  // the bar; 0 = none
+	AtLeast float64 `json:"at_least,omitempty"` // likewise
 }
 
-func (f figure) missed() bool { return f.AtMost > 0 && f.Value > f.AtMost }
+func (f figure) missed() bool { return f.AtMost > 0 && f.Value > f.AtMost || f.Value < f.AtLeast }
 
 // figures are those of one run, in the order in which they are shown.
 type figures struct {
@@ -31,11 +32,26 @@ func (fs *figures) bar(name, unit string, value, atMost float64) {
 	fs.list = append(fs.list, figure{Name: name, Unit: unit, Value: value, AtMost: atMost})
 }
 
+// atLeast adds a figure that must not be below bar.
+func (fs *figures) atLeast(name, unit string, value, bar float64) {
+	fs.list = append(fs.list, figure{Name: name, Unit: unit, Value: value, AtLeast: bar})
+}
+
 // spread adds median, 99th percentile and maximum of h in milliseconds; a bar other than 0 is the median's.
 func (fs *figures) spread(name string, h *hist, medianAtMost float64) {
 	fs.bar(name+" p50", "ms", milliseconds(h.quantile(0.5)), medianAtMost)
 	fs.add(name+" p99", "ms", milliseconds(h.quantile(0.99)))
 	fs.add(name+" max", "ms", milliseconds(h.most))
+}
+
+// rival makes what another engine came to the bar of a figure.
+func (fs *figures) rival(name string, others figures) {
+	theirs, ok := others.find(name)
+	for i := range fs.list {
+		if f := &fs.list[i]; ok && f.Name == name {
+			f.AtMost = theirs.Value
+		}
+	}
 }
 
 func (fs *figures) find(name string) (figure, bool) {

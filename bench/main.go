@@ -52,18 +52,21 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// measure runs one scenario with every engine, one after the other.
+// measure runs one scenario with every engine or server, one after the other.
 func (o *options) measure(ctx context.Context, s scenario) measured {
 	m := measured{Name: s.name, About: s.about}
-	for _, t := range o.targets {
+	for _, t := range o.trials(s) {
 		load := loadAverage()
-		figures, err := s.run(ctx, t, o.duration)
+		figures, err := t.run(ctx)
 		r := engineRun{Engine: t.name, LoadAverage: load, Figures: figures}
 		if err != nil {
 			r.err = fmt.Errorf("%s: %s: %w", s.name, t.name, err)
 			r.Error = err.Error()
 		}
 		m.Runs = append(m.Runs, r)
+	}
+	if s.rival != "" && len(m.Runs) > 1 {
+		m.Runs[0].Figures.rival(s.rival, m.Runs[1].Figures)
 	}
 	return m
 }

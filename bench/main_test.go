@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == fakeArg {
 		os.Exit(fakeEngine(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == fakeHTTPArg {
+		os.Exit(fakeServer(os.Args[2:]))
+	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // for the fake engines: what is raced in them shows at once or never
 	goleak.VerifyTestMain(m)
 }
@@ -52,6 +55,9 @@ func TestScenarios(t *testing.T) {
 		"control":    {"paced GET /config p50", "saturated PATCH /config p99", "paced GET /stats max"},
 	}
 	for _, s := range scenarios {
+		if s.run == nil {
+			continue // a server's, see TestScenarios_HTTP
+		}
 		t.Run(s.name, func(t *testing.T) {
 			fs, err := s.run(within(t), fake(t, "good"), 500*time.Millisecond)
 			if err != nil {

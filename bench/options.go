@@ -20,6 +20,7 @@ const maxDuration = 10 * time.Minute
 type options struct {
 	scenarios []scenario
 	targets   []target
+	servers   []server
 	duration  time.Duration // of each measured window
 	strict    bool
 	json      string // file; "" = none
@@ -31,7 +32,7 @@ type options struct {
 var defaultCommand = []string{"bin/vllm-vcr", "play", "--handshake-address", "{handshake}", "{flags}"}
 
 func parseOptions(args []string, out io.Writer) (*options, error) {
-	o := &options{plotDir: "bench/out"}
+	o := &options{plotDir: "bench/out", servers: defaultServers()}
 	var peers []target
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(out)
@@ -44,6 +45,11 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	set.Func("peer", "another engine to measure in the same run, `NAME=COMMAND`, split at spaces; repeatable", func(s string) error {
 		p, err := parsePeer(s)
 		peers = append(peers, p)
+		return err
+	})
+	set.Func("http", "another server for the http scenarios, `NAME=URL` or NAME=COMMAND with {port}; repeatable", func(s string) error {
+		v, err := parseServer(s)
+		o.servers = append(o.servers, v)
 		return err
 	})
 	switch err := set.Parse(args); {
@@ -82,6 +88,13 @@ func (o *options) check(pattern string) error {
 		errs = append(errs, fmt.Errorf("duration: %v, want more than 0 and at most %v", o.duration, maxDuration))
 	}
 	names := map[string]bool{}
+	for _, v := range o.servers {
+		if names[v.name] {
+			errs = append(errs, fmt.Errorf("http: the name %q is taken", v.name))
+		}
+		names[v.name] = true
+	}
+	clear(names)
 	for _, t := range o.targets {
 		if names[t.name] {
 			errs = append(errs, fmt.Errorf("peer: the name %q is taken", t.name))

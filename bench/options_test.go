@@ -51,6 +51,8 @@ func TestParseOptions_Refuses(t *testing.T) {
 		{"-peer =x", `"=x": want NAME=COMMAND`},
 		{"-peer old=old", `old: no {handshake} in the command "old"`},
 		{"-peer engine={handshake}", `peer: the name "engine" is taken`},
+		{"-http sim", `"sim": want NAME=http://HOST:PORT or NAME=COMMAND`},
+		{"-http serve=http://x", `http: the name "serve" is taken`},
 		{"-- new play", `engine: no {handshake} in the command "new play"`},
 		{"-fly", "fly"},
 	}

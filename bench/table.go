@@ -58,10 +58,13 @@ func (m *measured) row(f figure) []string {
 	if len(m.Runs) > 1 {
 		row = append(row, ratioText(values))
 	}
-	if f.AtMost == 0 {
-		return append(row, "", "")
+	switch {
+	case f.AtMost > 0:
+		return append(row, "≤ "+number(f.AtMost), m.verdict(f))
+	case f.AtLeast > 0:
+		return append(row, "≥ "+number(f.AtLeast), m.verdict(f))
 	}
-	return append(row, "≤ "+number(f.AtMost), m.verdict(f))
+	return append(row, "", "")
 }
 
 // verdict is about the engine, not its peers.

@@ -22,6 +22,8 @@ func example() measured {
 	engine.bar("quick", "ms", 0.25, 0.3)
 	engine.bar("slow", "ms", 7, 0.3)
 	engine.add("tokens", "/s", 8_780_000)
+	engine.atLeast("many", "/s", 738_001, 738_000)
+	engine.atLeast("few", "/s", 737_000, 738_000)
 	engine.add("requests", "/s", 68_600)
 	engine.add("alone", "", 193.4)
 	peer.bar("quick", "ms", 0.5, 0.3)
@@ -63,6 +65,20 @@ func TestReport_Missed(t *testing.T) {
 	m.Runs = append([]engineRun{{Engine: "engine"}}, m.Runs...)
 	if r := (report{Scenarios: []measured{m}}); r.missed() {
 		t.Error("missed = true for a peer, want false")
+	}
+}
+
+// TestFigures_Rival: what the peer came to is the bar.
+func TestFigures_Rival(t *testing.T) {
+	m := example()
+	engine, peer := m.Runs[0].Figures, m.Runs[1].Figures
+	engine.rival("tokens", peer)
+	engine.rival("alone", peer) // which the peer doesn't have
+	if f, _ := engine.find("tokens"); f.AtMost != 439_000 || !f.missed() {
+		t.Errorf("figure = %+v, want one that misses 439000", f)
+	}
+	if f, _ := engine.find("alone"); f.AtMost != 0 {
+		t.Errorf("figure = %+v, want one without a bar", f)
 	}
 }
 

@@ -18,6 +18,7 @@ type setup struct {
 	seqs      int // requests that one engine runs at once
 	ttft, itl time.Duration
 	control   string // HOST:PORT of the control API; "" = none
+	http      string // HOST:PORT of the OpenAI API; "" = none
 }
 
 // mentions tells whether a placeholder is in the command.
@@ -38,6 +39,8 @@ func (t target) argv(s setup, handshake string) []string {
 	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	fill := strings.NewReplacer(
 		"{handshake}", handshake,
+		"{rpc}", port(handshake),
+		"{port}", port(s.http),
 		"{engines}", strconv.Itoa(s.engines),
 		"{seqs}", strconv.Itoa(s.seqs),
 		"{ttft}", milliseconds(s.ttft),
@@ -59,3 +62,6 @@ func (t target) argv(s setup, handshake string) []string {
 	}
 	return argv
 }
+
+// port is what follows the last colon of an address.
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
