@@ -8,8 +8,8 @@
 //   - outputs of one engine to one client are handed out in the order in which they were sent, one at a time, on a goroutine
 //     of their connection; different engines don't wait for each other;
 //   - a bad message costs that message or its connection, and is told; it never ends the frontend or another connection;
-//   - an engine that goes is told, and one that comes back with the same identity is taken again, with a new handshake or
-//     without one;
+//   - an engine that goes is told, once all has been handed out that it said before, at most half a second later; one that
+//     comes back with the same identity is taken again, with a new handshake or without one;
 //   - Close leaves no goroutine and no socket file.
 //
 // It must never know about HTTP, text, tokenizers, or which engine a request should go to: its callers choose the engine.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"vllm-vcr/protocol/enginecore"
 	"vllm-vcr/protocol/zmtp"
@@ -24,10 +25,14 @@ type engine struct {
 	ready bool       // said READY, and no HELLO since
 	up    bool
 	info  *enginecore.ReadyResponse // nil = never registered
+	spoke []<-chan struct{}         // by client; closed when the output connection it spoke over last has been read to its end
 }
 
+// lastWords bounds the wait for what an engine that has gone said before.
+const lastWords = 500 * time.Millisecond
+
 func newEngine(rank, clients int) *engine {
-	return &engine{rank: rank, inputs: make([]atomic.Pointer[zmtp.Conn], clients)}
+	return &engine{rank: rank, inputs: make([]atomic.Pointer[zmtp.Conn], clients), spoke: make([]<-chan struct{}, clients)}
 }
 
 // identified finds the engine of a connection. Its identity is its rank in two bytes, little-endian.
@@ -64,8 +69,38 @@ func (f *Frontend) registered(e *engine, client int, c *zmtp.Conn, r *enginecore
 	f.settle(e)
 }
 
+// speaks enters that an engine is heard over an output connection, of which endedC is closed at its end.
+func (e *engine) speaks(client int, endedC <-chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spoke[client] = endedC
+}
+
+func (e *engine) spokeOver(client int) <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.spoke[client]
+}
+
+// hearOut waits until all has been read that an engine said before its end: its output is another connection than its input, and
+// may be behind.
+func (f *Frontend) hearOut(e *engine, client int) {
+	endedC := e.spokeOver(client)
+	if endedC == nil {
+		return
+	}
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-endedC:
+	case <-timer.C:
+	case <-f.closedC:
+	}
+}
+
 // left enters that an input connection has ended.
 func (f *Frontend) left(e *engine, client int, c *zmtp.Conn, err error) {
+	f.hearOut(e, client)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.inputs[client].CompareAndSwap(c, nil) {

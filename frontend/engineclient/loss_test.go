@@ -85,6 +85,27 @@ func TestFrontend_EngineCoreDead(t *testing.T) {
 	}
 }
 
+// TestFrontend_LastWords: an engine whose input has ended is heard to the end before its loss is told.
+func TestFrontend_LastWords(t *testing.T) {
+	r, events := record()
+	f := listen(t, Options{Engines: 1, Events: events})
+	e := join(t, f, 0)
+	ready(t, f)
+	roundTrip(t, f, r, e)
+	_ = e.inputs[0].Close(within(t)) // nothing is left to be sent there
+	e.say(t, 0, "last")
+	select {
+	case <-r.lost:
+		t.Fatal("the loss was told before the last words")
+	case got := <-r.outputs:
+		if want := (heard{0, 0, "last "}); got != want {
+			t.Errorf("delivery = %+v, want %+v", got, want)
+		}
+	}
+	_ = e.outputs[0].Close(within(t)) // flushed above
+	await(t, "loss", r.lost)
+}
+
 // TestFrontend_Close_NoLoss: whoever closes is told of nothing.
 func TestFrontend_Close_NoLoss(t *testing.T) {
 	r, events := record()

@@ -21,6 +21,8 @@ type Delivery struct {
 // memory.
 func (f *Frontend) serveOutput(client int, c *zmtp.Conn) {
 	rank := -1
+	endedC := make(chan struct{})
+	defer close(endedC)
 	d := Delivery{Client: client, Outputs: &enginecore.Outputs{Version: f.options.Version}}
 	for {
 		frames, err := c.Recv()
@@ -36,7 +38,10 @@ func (f *Frontend) serveOutput(client int, c *zmtp.Conn) {
 			f.refuse(fmt.Errorf("output %d: %w", client, err))
 			continue
 		}
-		rank = int(d.Outputs.EngineIndex)
+		if from := int(d.Outputs.EngineIndex); from != rank {
+			rank = from
+			f.engines[rank].speaks(client, endedC)
+		}
 		d.Aux, d.Bytes = frames[1:], size(frames)
 		f.deliver(&d)
 	}
