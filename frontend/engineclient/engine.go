@@ -22,7 +22,8 @@ type engine struct {
 	inputs []atomic.Pointer[zmtp.Conn] // by client; nil = not registered there. Sending needs no lock.
 
 	mu    sync.Mutex // held over a change and the event that tells of it
-	ready bool       // said READY, and no HELLO since
+	ready bool       // has said READY
+	hails int        // handshakes that have begun and not ended
 	up    bool
 	info  *enginecore.ReadyResponse // nil = never registered
 	spoke []<-chan struct{}         // by client; closed when the output connection it spoke over last has been read to its end
@@ -48,11 +49,20 @@ func (f *Frontend) identified(c *zmtp.Conn) (*engine, error) {
 	return f.engines[rank], nil
 }
 
-// greeted enters that the engine begins a handshake, or that it completed one.
+// greeting enters that the engine begins a handshake. It isn't up before the end of it.
+func (f *Frontend) greeting(e *engine) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hails++
+}
+
+// greeted enters that a handshake has ended, with READY or without. One that comes back gives its handshake up when it gets through to
+// the addresses that it had before.
 func (f *Frontend) greeted(e *engine, ready bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ready = ready
+	e.hails--
+	e.ready = e.ready || ready
 	f.settle(e)
 }
 
@@ -140,7 +150,7 @@ func (e *engine) step() string {
 			return fmt.Sprintf("not registered at input %d", client)
 		}
 	}
-	if !e.ready {
+	if !e.ready || e.hails > 0 {
 		return "has not said READY"
 	}
 	return ""

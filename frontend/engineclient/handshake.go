@@ -28,17 +28,26 @@ func (f *Frontend) greet(c *zmtp.Conn) error {
 	if err := expect(c, enginecore.StatusHello); err != nil {
 		return fmt.Errorf("engine %d: %w", e.rank, err)
 	}
-	f.greeted(e, false)
-	if err := c.Send(f.init); err != nil {
-		return fmt.Errorf("engine %d: INIT: %w", e.rank, err)
-	}
-	if err := expect(c, enginecore.StatusReady); err != nil {
+	f.greeting(e)
+	err = f.introduce(c)
+	f.greeted(e, err == nil)
+	if err != nil {
 		return fmt.Errorf("engine %d: %w", e.rank, err)
 	}
-	if f.coordinator != nil && !f.coordinator.complete() {
-		return fmt.Errorf("engine %d: READY before the coordinator's, which waits for %d subscribers", e.rank, len(f.engines))
+	return nil
+}
+
+// introduce takes an engine that has said HELLO up to its READY.
+func (f *Frontend) introduce(c *zmtp.Conn) error {
+	if err := c.Send(f.init); err != nil {
+		return fmt.Errorf("INIT: %w", err)
 	}
-	f.greeted(e, true)
+	if err := expect(c, enginecore.StatusReady); err != nil {
+		return err
+	}
+	if f.coordinator != nil && !f.coordinator.complete() {
+		return fmt.Errorf("READY before the coordinator's, which waits for %d subscribers", len(f.engines))
+	}
 	return nil
 }
 

@@ -28,6 +28,12 @@ func TestFrontend_EngineComesBack(t *testing.T) {
 		comeUp  func(t *testing.T, f *Frontend, e *fakeEngine) *fakeEngine
 	}{
 		{"to the same addresses", 1, func(t *testing.T, _ *Frontend, e *fakeEngine) *fakeEngine { e.connect(t); return e }},
+		{"to the same addresses, with a handshake begun and given up", 1, func(t *testing.T, f *Frontend, e *fakeEngine) *fakeEngine {
+			begun := greetAt(t, f.Handshake(), e.rank)
+			e.connect(t)
+			_ = begun.hello.Close(atOnce()) // as a process does that doesn't need it
+			return e
+		}},
 		{"by a handshake", 2, func(t *testing.T, f *Frontend, e *fakeEngine) *fakeEngine { return join(t, f, e.rank) }},
 	}
 	for _, c := range cases {
