@@ -22,7 +22,7 @@ const (
 	idleTimeout = 5 * time.Minute  // between two requests of a connection
 	callTimeout = 30 * time.Second // for a call of the engines that isn't a request
 	stopGrace   = time.Second      // for last bytes when the server stops
-	headerLimit = 64 << 10         // bytes of request line and headers
+	headerLimit = 16 << 10         // bytes of request line and headers; each connection holds as much
 )
 
 // Server serves the API. Get one from [New].
