@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"fmt"
 	"time"
 
 	"vllm-vcr/frontend/dispatch"
@@ -27,6 +28,9 @@ func (s *Server) order(c *call, r *openai.Common, prefix string) (*order, error)
 	model, lora, err := s.resolve(r.Model)
 	if err != nil {
 		return nil, err
+	}
+	if s.engines.MaxModelLen() == 0 {
+		return nil, failure(fmt.Errorf("%w: none has joined", dispatch.ErrNoEngine))
 	}
 	o := &order{common: r, lora: lora, arrived: c.arrived}
 	if o.rank.Value, o.rank.Set, err = c.rank(); err != nil {
