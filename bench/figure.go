@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -42,16 +43,6 @@ func (fs *figures) spread(name string, h *hist, medianAtMost float64) {
 	fs.bar(name+" p50", "ms", milliseconds(h.quantile(0.5)), medianAtMost)
 	fs.add(name+" p99", "ms", milliseconds(h.quantile(0.99)))
 	fs.add(name+" max", "ms", milliseconds(h.most))
-}
-
-// rival makes what another engine came to the bar of a figure.
-func (fs *figures) rival(name string, others figures) {
-	theirs, ok := others.find(name)
-	for i := range fs.list {
-		if f := &fs.list[i]; ok && f.Name == name {
-			f.AtMost = theirs.Value
-		}
-	}
 }
 
 func (fs *figures) find(name string) (figure, bool) {
@@ -98,6 +89,17 @@ type engineRun struct {
 	Figures     figures `json:"figures"`
 	Error       string  `json:"error,omitempty"`
 	err         error
+}
+
+// rival makes what vLLM's server came to the bar of a figure of the first, if both have it.
+func (m *measured) rival(name string) {
+	own := m.Runs[0].Figures.list
+	at := slices.IndexFunc(own, func(f figure) bool { return f.Name == name })
+	for _, r := range m.Runs[1:] {
+		if theirs, ok := r.Figures.find(name); ok && at >= 0 && r.Engine == rivalName {
+			own[at].AtMost = theirs.Value
+		}
+	}
 }
 
 func (m *measured) errors() []error {

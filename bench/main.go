@@ -65,9 +65,7 @@ func (o *options) measure(ctx context.Context, s scenario) measured {
 		}
 		m.Runs = append(m.Runs, r)
 	}
-	if s.rival != "" && len(m.Runs) > 1 {
-		m.Runs[0].Figures.rival(s.rival, m.Runs[1].Figures)
-	}
+	m.rival(s.rival)
 	return m
 }
 

@@ -14,7 +14,7 @@ type scenario struct {
 	about string
 	run   func(ctx context.Context, t target, window time.Duration) (figures, error)
 	serve func(ctx context.Context, v server, window time.Duration) (figures, error)
-	rival string // the figure in which the first must be no worse than the second; "" = none
+	rival string // the figure in which the first must be no worse than vLLM's; "" = none
 }
 
 // scenarios are all of them, in the order in which they run: the quiet ones first.

@@ -18,6 +18,9 @@ type server struct {
 // rustServer is where conformance/fetch-frontends.sh puts vLLM's.
 const rustServer = ".cache/frontends/0.33.0/vllm-rs"
 
+// rivalName is what the table calls it.
+const rivalName = "vllm-rs"
+
 // plainTokens has engines draw ids below 94. In the vocabulary of serve and in that of the conformance tests' model each is
 // one visible ASCII character, so that every token of every server is a piece of text of the same length.
 var plainTokens = []string{"--token-source", "random", "--vocab-size", "94"}
@@ -38,7 +41,7 @@ func ownServer() server {
 func vllmServer() server {
 	front := "env HF_HUB_OFFLINE=1 NO_COLOR=1 " + rustServer + " serve conformance/testdata/model-dense --host 127.0.0.1 --port {port}" +
 		" --data-parallel-size {engines} --data-parallel-size-local 0 --data-parallel-address 127.0.0.1 --data-parallel-rpc-port {rpc}"
-	return server{name: "vllm-rs", front: target{command: strings.Fields(front)}, engines: plainEngines(), alone: plainEngines()}
+	return server{name: rivalName, front: target{command: strings.Fields(front)}, engines: plainEngines(), alone: plainEngines()}
 }
 
 // defaultServers are ours, and vLLM's if it was fetched.

@@ -68,17 +68,19 @@ func TestReport_Missed(t *testing.T) {
 	}
 }
 
-// TestFigures_Rival: what the peer came to is the bar.
-func TestFigures_Rival(t *testing.T) {
+// TestMeasured_Rival: what vLLM's server came to is the bar, and what another peer came to is not.
+func TestMeasured_Rival(t *testing.T) {
 	m := example()
-	engine, peer := m.Runs[0].Figures, m.Runs[1].Figures
-	engine.rival("tokens", peer)
-	engine.rival("alone", peer) // which the peer doesn't have
-	if f, _ := engine.find("tokens"); f.AtMost != 439_000 || !f.missed() {
-		t.Errorf("figure = %+v, want one that misses 439000", f)
+	m.rival("requests")
+	m.Runs[1].Engine = rivalName
+	for _, name := range []string{"tokens", "alone", "theirs"} { // of both, of the engine, of the peer
+		m.rival(name)
 	}
-	if f, _ := engine.find("alone"); f.AtMost != 0 {
-		t.Errorf("figure = %+v, want one without a bar", f)
+	for name, want := range map[string]float64{"tokens": 439_000, "alone": 0, "requests": 0} {
+		f, _ := m.Runs[0].Figures.find(name)
+		if f.AtMost != want || f.missed() != (want > 0) {
+			t.Errorf("%s: bar = %v, missed = %v, want %v, which is missed if it is there", name, f.AtMost, f.missed(), want)
+		}
 	}
 }
 
