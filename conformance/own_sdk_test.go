@@ -40,3 +40,8 @@ func TestSDK_Key(t *testing.T) {
 	srv := ownServer(t, 1, "--api-key", key)
 	srv.suite(t, "key", "VCR_KEY="+key)
 }
+
+// TestSDK_Metrics has Prometheus' own parser read the metrics, before the first request and after some.
+func TestSDK_Metrics(t *testing.T) {
+	ownServer(t, 3).suite(t, "metrics", "VCR_ENGINES=3")
+}

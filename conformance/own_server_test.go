@@ -58,12 +58,16 @@ func foreignServer(t *testing.T, engines int) *server {
 	return srv
 }
 
-// sdkPython is the interpreter that fetch-sdk.sh made.
-func sdkPython() string {
-	if folder := os.Getenv("VLLM_VCR_CACHE"); folder != "" {
-		return filepath.Join(folder, "sdk", "bin", "python")
+// sdkPython is the interpreter of the OpenAI SDK.
+func sdkPython() string { return filepath.Join(environment("sdk"), "bin", "python") }
+
+// environment is a virtual environment that fetch-sdk.sh made.
+func environment(name string) string {
+	folder := os.Getenv("VLLM_VCR_CACHE")
+	if folder == "" {
+		folder = filepath.Join("..", ".cache")
 	}
-	path, err := filepath.Abs(filepath.Join("..", ".cache", "sdk", "bin", "python"))
+	path, err := filepath.Abs(filepath.Join(folder, name))
 	if err != nil {
 		panic(err) // no working directory
 	}
