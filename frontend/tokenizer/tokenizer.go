@@ -35,8 +35,9 @@ const (
 // Tokenizer is a vocabulary that is ready for use. Make it with [New].
 type Tokenizer struct {
 	codec  *codec.Codec
-	bytes  string   // of all ids, one after the other
-	starts []uint32 // of id i in bytes; one more than there are ids
+	words  map[string]uint32 // the ids of words that are one token
+	bytes  string            // of all ids, one after the other
+	starts []uint32          // of id i in bytes; one more than there are ids
 }
 
 // New loads the vocabulary. Nothing of it is loaded when a program starts, so that only those pay who use it. Call it once:
@@ -58,6 +59,10 @@ func New() (*Tokenizer, error) {
 	}
 	t.starts = append(t.starts, uint32(len(text)))
 	t.bytes = string(text)
+	t.words = make(map[string]uint32, Ordinary)
+	for id := range uint32(Ordinary) {
+		t.words[t.Bytes(id)] = id
+	}
 	return t, nil
 }
 
@@ -93,8 +98,9 @@ func (t *Tokenizer) Decode(ids []uint32) (string, error) {
 
 // Encode returns the ids of text, all of them ordinary. What is no UTF-8 is read as U+FFFD.
 //
-// They are those of tiktoken, but for one thing: a stretch of more than 32 KiB without a place where tokens must part, such as a
-// single word of that length, is cut there, so that no text costs more than its length.
+// They are those of tiktoken, but for two things. A stretch of more than 32 KiB without a place where tokens must part, such as a
+// single word of that length, is cut there, so that no text costs more than its length. And where other than plain ASCII is near,
+// space with several line ends in it is cut behind each, which is the codec's doing.
 func (t *Tokenizer) Encode(text string) []uint32 { return t.append(nil, text) }
 
 // append appends the ids of text, window by window.
@@ -109,6 +115,30 @@ func (t *Tokenizer) append(ids []uint32, text string) []uint32 {
 }
 
 func (t *Tokenizer) appendWindow(ids []uint32, text string) []uint32 {
+	if !plain(text) {
+		return t.appendAny(ids, text)
+	}
+	for len(text) > 0 {
+		n := wordLength(text)
+		ids = t.appendWord(ids, text[:n])
+		text = text[n:]
+	}
+	return ids
+}
+
+// appendWord appends the ids of a plain word.
+func (t *Tokenizer) appendWord(ids []uint32, word string) []uint32 {
+	if id, ok := t.words[word]; ok {
+		return append(ids, id)
+	}
+	if len(word) <= longestMerged {
+		return t.merge(ids, word)
+	}
+	return t.appendAny(ids, word)
+}
+
+// appendAny appends the ids of text in the codec's own way.
+func (t *Tokenizer) appendAny(ids []uint32, text string) []uint32 {
 	part, _, err := t.codec.Encode(strings.ReplaceAll(text, del, standIn))
 	if err != nil {
 		panic(fmt.Sprintf("tokenizer: %v, though a window is shorter than its limits", err))

@@ -191,6 +191,7 @@ func TestTokenizer_Concurrent(t *testing.T) {
 	wg.Wait()
 }
 
+// FuzzEncode: what is not plain has the ids that the codec gives it; for what is see FuzzEncode_Plain.
 func FuzzEncode(f *testing.F) {
 	for _, text := range []string{mixed, "", "\xf0\x9f\x98", strings.Repeat("\n ", 99)} {
 		f.Add(text)
@@ -203,8 +204,8 @@ func FuzzEncode(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(text) < window && !strings.Contains(text, del) && !slices.EqualFunc(ids, want, func(a uint32, b uint) bool { return uint(a) == b }) {
-			t.Errorf("Encode(%q) = %v, want tiktoken's %v", text, ids, want)
+		if len(text) < window && !plain(text) && !strings.Contains(text, del) && !slices.EqualFunc(ids, want, func(a uint32, b uint) bool { return uint(a) == b }) {
+			t.Errorf("Encode(%q) = %v, want the codec's %v", text, ids, want)
 		}
 		back, err := v.Decode(ids)
 		if err != nil {
