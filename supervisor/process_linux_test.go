@@ -46,6 +46,7 @@ func playSupervisor(spec string) int {
 		return 1
 	}
 	f.timing.firstBackoff = 20 * time.Millisecond
+	f.timing.silence = time.Hour // on a slow machine a ping would find the deaf one frozen
 	go printPIDs(f)
 	err = f.Run()
 	var killed *SignalError
