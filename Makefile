@@ -9,7 +9,7 @@ BIN         := bin/vllm-vcr
 VENV        := .cache/venv
 TAGS        := interop,conformance,conformance_python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-PEERS       := pyzmq==27.3.0 msgspec==0.23.0
+PEERS       := pyzmq==27.3.0 msgspec==0.23.0 jsonschema==4.26.0
 
 .DEFAULT_GOAL := help
 
@@ -35,17 +35,17 @@ test: go $(VENV)/ready ## every test but those that need vLLM: with the race det
 	    { echo 'go test -race needs a C compiler (Debian: apt-get install gcc libc6-dev)' >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) test -race -shuffle=on ./...
-	PYTHON=$(CURDIR)/$(VENV)/bin/python $(GO) test -tags interop ./protocol/...
+	PYTHON=$(CURDIR)/$(VENV)/bin/python $(GO) test -tags interop ./protocol/... ./frontend/fill
 
 .PHONY: lint
 lint: go ## gofmt, go vet and staticcheck, with the code behind build tags
 	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); [ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
 	$(GO) vet ./...
-	$(GO) vet -tags $(TAGS) ./protocol/...
+	$(GO) vet -tags $(TAGS) ./protocol/... ./frontend/fill
 	$(GO) vet -tags conformance ./conformance
 	$(GO) vet -tags conformance_python ./conformance
 	$(GO) run $(STATICCHECK) ./...
-	$(GO) run $(STATICCHECK) -tags interop ./protocol/...
+	$(GO) run $(STATICCHECK) -tags interop ./protocol/... ./frontend/fill
 	$(GO) run $(STATICCHECK) -tags conformance ./conformance
 
 .PHONY: fuzz
@@ -60,7 +60,13 @@ fuzz: go ## every fuzz target for FUZZTIME (30s) each
 .PHONY: conformance
 conformance: build ## the engines under vLLM's Rust server, versions 0.27.1 and 0.33.0; fetches them once (700 MB)
 	conformance/fetch-frontends.sh 0.27.1 0.33.0
+	conformance/fetch-sdk.sh
 	$(GO) test -tags conformance -count=1 -timeout 15m ./conformance
+
+.PHONY: conformance-load
+conformance-load: build ## NVIDIA's load generator over serve; fetches it once (1.2 GB)
+	conformance/fetch-sdk.sh aiperf
+	$(GO) test -tags conformance,conformance_load -run TestAIPerf -count=1 -timeout 15m ./conformance
 
 .PHONY: conformance-python
 conformance-python: build ## the engines under vLLM's Python server; fetches torch once (8 GB of disk, 10 minutes)
