@@ -12,6 +12,7 @@ import (
 type events struct {
 	cut     []byte // the beginning of a line whose end didn't come yet
 	content int    // events that carried text
+	letters int    // of the text, an escape counting as one
 	tokens  int    // as the usage tells; -1 = not told
 	done    bool   // the last event was the end marker
 }
@@ -65,9 +66,14 @@ func (e *events) line(line []byte) error {
 	if e.done {
 		return fmt.Errorf("%.100q behind the end marker", data)
 	}
-	switch at := bytes.Index(data, contentKey); {
-	case at >= 0 && at+len(contentKey) < len(data) && data[at+len(contentKey)] != '"':
-		e.content++
+	if at := bytes.Index(data, contentKey); at >= 0 {
+		if n := letters(data[at+len(contentKey):]); n > 0 {
+			e.content++
+			e.letters += n
+			return nil
+		}
+	}
+	switch {
 	case bytes.Equal(data, doneMarker):
 		e.done = true
 	case bytes.HasPrefix(data, errorStart):
@@ -76,6 +82,22 @@ func (e *events) line(line []byte) error {
 		return e.usage(data)
 	}
 	return nil
+}
+
+// letters counts the characters of a JSON string of ASCII, up to its closing quote.
+func letters(s []byte) int {
+	n := 0
+	for i := 0; i < len(s) && s[i] != '"'; i++ {
+		switch {
+		case s[i] != '\\':
+		case i+1 < len(s) && s[i+1] == 'u':
+			i += len("u0000")
+		default:
+			i++
+		}
+		n++
+	}
+	return n
 }
 
 // usage takes the event that tells it.

@@ -10,7 +10,7 @@ const chatStream = `data: {"choices":[{"delta":{"role":"assistant","content":""}
 : a comment
 data:{"choices":[{"delta":{"content":"a"}}]}
 
-data: {"choices":[{"delta":{"content":"\"}"}}]}
+data: {"choices":[{"delta":{"content":"\"}\u0022"}}]}
 
 data: {"choices":[{"delta":{},"finish_reason":"length"}]}
 
@@ -31,8 +31,8 @@ func TestEvents(t *testing.T) {
 			if err1 != nil || err2 != nil {
 				t.Fatalf("cut at %d: %v, %v", at, err1, err2)
 			}
-			if first+second != 2 || e.content != 2 || e.tokens != 42 || !e.done {
-				t.Fatalf("cut at %d: %d and %d events with text, all: %+v; want 2 in all, 42 tokens, done", at, first, second, e)
+			if first+second != 2 || e.content != 2 || e.letters != 4 || e.tokens != 42 || !e.done {
+				t.Fatalf("cut at %d: %d and %d events with text, all: %+v; want 2 in all, 4 letters, 42 tokens, done", at, first, second, e)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func FuzzEvents(f *testing.F) {
 		if err1 == nil {
 			_, err1 = cut.feed([]byte(stream[at:]))
 		}
-		if (err == nil) != (err1 == nil) || whole.content != cut.content || whole.tokens != cut.tokens || whole.done != cut.done {
+		if (err == nil) != (err1 == nil) || whole.content != cut.content || whole.letters != cut.letters || whole.tokens != cut.tokens || whole.done != cut.done {
 			t.Errorf("whole %+v, %v; cut at %d %+v, %v", whole, err, at, cut, err1)
 		}
 	})

@@ -28,7 +28,7 @@ func fakeCommand(t *testing.T, behaviour string) server {
 		t.Fatal(err)
 	}
 	return server{
-		name: "fake", front: target{command: []string{self, fakeHTTPArg, "{port}", behaviour}},
+		name: "fake", plain: true, front: target{command: []string{self, fakeHTTPArg, "{port}", behaviour}},
 		engines: target{command: []string{"sleep", "60"}}, alone: fake(t, "good"),
 	}
 }
@@ -38,7 +38,7 @@ func fakeURL(t *testing.T, behaviour string) server {
 	t.Helper()
 	s := httptest.NewServer(chat(behaviour))
 	t.Cleanup(s.Close)
-	return server{name: "fake", url: s.URL}
+	return server{name: "fake", url: s.URL, plain: behaviour == "long"}
 }
 
 // chat answers chats at once with 128 tokens of one letter each, four in an event, unless the behaviour says otherwise.
@@ -57,7 +57,7 @@ func chat(behaviour string) http.Handler {
 }
 
 func speak(w http.ResponseWriter, behaviour string) {
-	usage := 128
+	usage, letters := 128, 4
 	switch behaviour {
 	case "busy":
 		http.Error(w, "I am busy", http.StatusTooManyRequests)
@@ -70,6 +70,8 @@ func speak(w http.ResponseWriter, behaviour string) {
 		os.Exit(1)
 	case "short":
 		usage = 127
+	case "long":
+		letters = 5
 	}
 	data := func(s string) { fmt.Fprintf(w, "data: %s\n\n", s) }
 	data(`{"choices":[{"delta":{"role":"assistant","content":""}}]}`)
@@ -78,7 +80,7 @@ func speak(w http.ResponseWriter, behaviour string) {
 	}
 	for range 32 {
 		if behaviour != "mute" {
-			data(`{"choices":[{"delta":{"content":"` + strings.Repeat("a", 4) + `"}}]}`)
+			data(`{"choices":[{"delta":{"content":"` + strings.Repeat("a", letters) + `"}}]}`)
 		}
 	}
 	w.(http.Flusher).Flush()

@@ -17,6 +17,7 @@ type host struct {
 	model    string     // the first that it lists
 	started  []*process // by bench: the front end, and what was started beside it
 	frontEnd int        // id of the process that listens
+	plain    bool       // its engines send plainTokens
 }
 
 // betweenProbes is how long a server that isn't ready is left alone.
@@ -27,7 +28,7 @@ const lastBreath = 200 * time.Millisecond
 
 // open starts a server, unless it runs already, and waits until it takes requests. The host is to be closed.
 func (s *server) open(ctx context.Context, want setup) (*host, error) {
-	h := &host{address: strings.TrimPrefix(s.url, "http://")}
+	h := &host{address: strings.TrimPrefix(s.url, "http://"), plain: s.plain}
 	if s.url == "" {
 		if err := h.start(s, want); err != nil {
 			h.close()

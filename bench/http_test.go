@@ -56,6 +56,7 @@ func TestDrive_BadServer(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		"busy":     "429",
 		"whole":    "the body is not chunked",
+		"long":     "a stream of 128 tokens with 160 letters",
 		"short":    "a stream whose usage is 127 tokens, want 128",
 		"error":    `the stream tells of an error: {"error":{"message":"I am wrong"}}`,
 		"mute":     "a stream without text",

@@ -12,6 +12,7 @@ import (
 // stream.
 type httpLoad struct {
 	shape     shape // streams are slots; the engines are the server's matter
+	plain     bool  // each token is one letter of text, see plainTokens
 	address   string
 	request   []byte      // the same for every stream
 	measuring atomic.Bool // streams asked for now are to be timed
@@ -35,7 +36,7 @@ func newHTTPLoad(ctx context.Context, h *host, s shape) (*httpLoad, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &httpLoad{shape: s, address: h.address, request: request}
+	l := &httpLoad{shape: s, plain: h.plain, address: h.address, request: request}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	return l, nil
 }
@@ -84,9 +85,9 @@ func (l *httpLoad) ended(e *events) {
 	l.requests.Add(1)
 }
 
-// late enters n events with text that came together, the given time after their request, as the stream's first, counted from
-// 0, and those behind it. Event k should come TTFT + k·ITL after the request. Where a server puts several tokens into one event
-// those behind it look late.
+// late enters n tokens that came together, the given time after their request, as the stream's first, counted from 0, and those
+// behind it. Token k should come TTFT + k·ITL after the request. Of a server whose tokens can't be told the events are
+// entered: where it puts several tokens into one, the events behind it look late.
 func (l *httpLoad) late(first, n int, after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,6 +12,7 @@ type server struct {
 	url     string // of one that runs already, http://HOST:PORT; "" = it is started
 	front   target
 	engines target // joins the front end; without a command it brings its own
+	plain   bool   // its engines send plainTokens
 	alone   target // the engines for a client of theirs, to compare with; without a command there is nothing to compare with
 }
 
@@ -34,14 +35,14 @@ func plainEngines() target {
 // ownServer is the front end that is judged.
 func ownServer() server {
 	command := append([]string{"bin/vllm-vcr", "serve", "--port", "{port}", "--handshake-address", "{handshake}"}, plainTokens...)
-	return server{name: "serve", front: target{command: append(command, "{flags}")}, alone: plainEngines()}
+	return server{name: "serve", plain: true, front: target{command: append(command, "{flags}")}, alone: plainEngines()}
 }
 
 // vllmServer is vLLM's own over the same engines.
 func vllmServer() server {
 	front := "env HF_HUB_OFFLINE=1 NO_COLOR=1 " + rustServer + " serve conformance/testdata/model-dense --host 127.0.0.1 --port {port}" +
 		" --data-parallel-size {engines} --data-parallel-size-local 0 --data-parallel-address 127.0.0.1 --data-parallel-rpc-port {rpc}"
-	return server{name: rivalName, front: target{command: strings.Fields(front)}, engines: plainEngines(), alone: plainEngines()}
+	return server{name: rivalName, plain: true, front: target{command: strings.Fields(front)}, engines: plainEngines(), alone: plainEngines()}
 }
 
 // defaultServers are ours, and vLLM's if it was fetched.

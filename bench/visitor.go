@@ -70,6 +70,9 @@ func (v *visitor) ask() error {
 	if err := v.events.check(v.load.shape.tokens); err != nil {
 		return err
 	}
+	if v.load.plain && v.events.letters != v.events.tokens {
+		return fmt.Errorf("a stream of %d tokens with %d letters, want one of each", v.events.tokens, v.events.letters)
+	}
 	v.load.ended(&v.events)
 	return nil
 }
@@ -83,7 +86,7 @@ func (v *visitor) body() error {
 		if err != nil {
 			return err
 		}
-		seen := v.events.content
+		seen := v.seen()
 		n, err := v.events.feed(piece)
 		if err != nil {
 			return err
@@ -93,7 +96,15 @@ func (v *visitor) body() error {
 		}
 		v.load.events.Add(uint64(n))
 		if v.timed {
-			v.load.late(seen, n, time.Since(v.sent))
+			v.load.late(seen, v.seen()-seen, time.Since(v.sent))
 		}
 	}
+}
+
+// seen is how many tokens came so far, or events where tokens can't be told.
+func (v *visitor) seen() int {
+	if v.load.plain {
+		return v.events.letters
+	}
+	return v.events.content
 }
