@@ -72,6 +72,9 @@ func LiveKeys() []string {
 	return keys
 }
 
+// maxChunk keeps one output far below what a message may hold.
+const maxChunk = 4096
+
 var table = withEnv([]Option{
 	{Flag: "handshake-address", Group: GroupFrontend, Help: "where the frontend's handshake socket waits, tcp://HOST:PORT or ipc:///PATH",
 		Value: func(c *Config) Value { return parsed(&c.HandshakeAddress, allowedHandshake, isHandshake) }},
@@ -87,7 +90,7 @@ var table = withEnv([]Option{
 		Value: func(c *Config) Value { return choice(&c.OnFrontendLoss, LossReconnect, LossExit) }},
 
 	{Flag: "output-token-chunk-size", Group: GroupEngine, Help: "tokens in one output; one inter-token latency pays for the whole chunk",
-		Value: func(c *Config) Value { return number(&c.OutputTokenChunkSize, 1, math.MaxInt32) }},
+		Value: func(c *Config) Value { return number(&c.OutputTokenChunkSize, 1, maxChunk) }},
 	{Flag: "vocab-size", Group: GroupEngine, Help: "output token ids are drawn below this number",
 		Value: func(c *Config) Value { return number(&c.VocabSize, 1, math.MaxUint32) }},
 	{Flag: "seed", Group: GroupEngine, Help: "seed of every random stream; same seed, rank and request id give the same tokens",
