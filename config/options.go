@@ -95,6 +95,9 @@ func LiveKeys() []string {
 	return keys
 }
 
+// maxChunk keeps one output far below what a message may hold.
+const maxChunk = 4096
+
 var table = complete([]Option{
 	{Flag: "host", Group: GroupOpenAI, For: frontEnds, Help: "address that the OpenAI API listens on; 0.0.0.0 is every one",
 		Value: func(c *Config) Value { return text(&c.Host) }},
@@ -129,7 +132,7 @@ var table = complete([]Option{
 		Value: func(c *Config) Value { return choice(&c.OnFrontendLoss, LossReconnect, LossExit) }},
 
 	{Flag: "output-token-chunk-size", Group: GroupEngine, Help: "tokens in one output; one inter-token latency pays for the whole chunk",
-		Value: func(c *Config) Value { return number(&c.OutputTokenChunkSize, 1, math.MaxInt32) }},
+		Value: func(c *Config) Value { return number(&c.OutputTokenChunkSize, 1, maxChunk) }},
 	{Flag: "vocab-size", Group: GroupEngine, Help: "output token ids are drawn below this number",
 		Value: func(c *Config) Value { return number(&c.VocabSize, 1, math.MaxUint32) }},
 	{Flag: "token-source", Group: GroupEngine, Help: "what answers are made of: readable text, random ids, or the prompt's own over and over",

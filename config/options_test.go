@@ -76,7 +76,7 @@ var optionValues = map[string]values{
 	"engine-id":                anyText(),
 	"on-frontend-loss":         {good: []string{"reconnect", "exit"}, bad: []string{"", "Exit", "retry"}},
 
-	"output-token-chunk-size": numbers("1", "2147483647", "2147483648"),
+	"output-token-chunk-size": numbers("1", "4096", "4097"),
 	"vocab-size":              numbers("1", "4294967295", "4294967296"),
 	"seed":                    numbers("0", uintMax, uintOver),
 	"tokens-per-block":        numbers("1", "4294967295", "4294967296"),

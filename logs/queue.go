@@ -11,7 +11,7 @@ import (
 const (
 	queueLines = 8192    // lines that wait for the writer at most
 	queueBytes = 4 << 20 // bytes of them at most
-	closeGrace = time.Second
+	closeGrace = 250 * time.Millisecond
 )
 
 // queue is an io.Writer that never blocks: one goroutine of its own passes the lines on. When the queue is full the new

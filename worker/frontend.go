@@ -3,7 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vllm-vcr/config"
@@ -60,7 +62,8 @@ type lowWaterInput struct{ client int }
 func (in lowWaterInput) apply(l *loop, _ engine.Time) { l.engine.Release(uint32(in.client)) }
 
 // frontend is the actor that joins a frontend and keeps the engine connected to it. When a connection is lost it redials
-// the same addresses and says HELLO at the handshake at the same time; whichever answers first wins.
+// the same addresses and says HELLO at the handshake at the same time; whichever answers first wins, and an INIT replaces
+// whatever there is.
 type frontend struct {
 	loop       *loop
 	dialer     dialer
@@ -69,20 +72,40 @@ type frontend struct {
 	echoes     bool   // answers are made of the prompt
 	report     func(ipc.State)
 	log        *logs.Logger
-	sessionC   chan *session // complete sessions, from the goroutine that says HELLO
-	foundC     chan *link    // links that answered again
-	lostC      chan *link    // links of which a socket ended
+	invitedC   chan *invitation // from the goroutine that says HELLO
+	openedC    chan opened      // from the one that takes up an invitation
+	foundC     chan *link       // links that answered again
+	lostC      chan *link       // links of which a socket ended
 	session    *session
-	greeting   context.CancelFunc // ends the goroutine that says HELLO; nil = there is none
+	greeting   *greeting          // nil = nobody says HELLO
+	joining    context.CancelFunc // ends the goroutine that takes up an invitation; nil = there is none
 	redialing  map[int]context.CancelFunc
 	running    sync.WaitGroup // every goroutine that f started
+}
+
+// greeting is a goroutine that says HELLO.
+type greeting struct {
+	cancel    context.CancelFunc
+	connected atomic.Bool      // somebody is being asked
+	enough    <-chan time.Time // when to look whether it is still needed; nil = as long as it takes
+}
+
+// greetOn is how long HELLO is said on after all links have been found again: a frontend that was started again at the
+// same addresses waits for it.
+const greetOn = 5 * time.Second
+
+// opened is what came of taking up an invitation: the links that were missing, or why not.
+type opened struct {
+	*session
+	err error
 }
 
 func newFrontend(l *loop, d dialer, cfg config.Config, report func(ipc.State), log *logs.Logger) *frontend {
 	return &frontend{
 		loop: l, dialer: d, address: cfg.HandshakeAddress, vocabulary: uint32(cfg.VocabSize),
 		echoes: cfg.TokenSource == config.TokensEcho, report: report, log: log,
-		sessionC:  make(chan *session),
+		invitedC:  make(chan *invitation),
+		openedC:   make(chan opened),
 		foundC:    make(chan *link),
 		lostC:     make(chan *link),
 		session:   &session{},
@@ -107,34 +130,90 @@ func (f *frontend) run(ctx context.Context, predecessor *ipc.Addresses) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case s := <-f.sessionC:
-			f.joined(work, s)
+		case inv := <-f.invitedC:
+			f.invited(work, inv)
+		case o := <-f.openedC:
+			f.opened(work, o)
 		case k := <-f.foundC:
 			f.found(work, k)
 		case k := <-f.lostC:
 			f.lost(work, k)
+		case <-f.greetedEnough():
+			f.stopGreeting()
 		}
 	}
 }
 
-// joined replaces whatever there was by a session from a handshake.
-func (f *frontend) joined(ctx context.Context, s *session) {
+// invited replaces whatever there was by the addresses of an INIT. Links that are up at just those addresses stay: they
+// are registered there, and a frontend may refuse a second connection with the same identity.
+func (f *frontend) invited(ctx context.Context, inv *invitation) {
 	f.greeting = nil
 	f.stopRedialing()
+	addresses := ipc.Addresses{
+		Inputs: inv.init.Inputs, Outputs: inv.init.Outputs,
+		CoordinatorInput: inv.init.CoordinatorInput, CoordinatorOutput: inv.init.CoordinatorOutput,
+	}
+	s := &session{addresses: addresses, stats: inv.init.StatsPublish, links: make([]*link, len(addresses.Inputs))}
 	for i, k := range f.session.links {
-		if k != nil {
+		switch {
+		case k == nil:
+		case samePair(f.session.addresses, addresses, i):
+			s.links[i] = k
+			f.session.links[i] = nil
+		default:
 			f.drop(ctx, i)
 		}
 	}
 	f.session.close(expired())
 	f.session = s
-	f.loop.send(ctx, connectedInput{outs: s.outputs(), coord: s.coordOut})
-	for _, k := range s.links {
-		f.watch(ctx, k)
+	f.loop.send(ctx, connectedInput{outs: s.outputs()})
+	f.join(ctx, inv, *s)
+}
+
+// samePair says that client i is at the same place in both.
+func samePair(a, b ipc.Addresses, i int) bool {
+	return i < len(b.Inputs) && a.Inputs[i] == b.Inputs[i] && a.Outputs[i] == b.Outputs[i]
+}
+
+// join takes up an invitation in a goroutine. there is the session as far as it exists.
+func (f *frontend) join(ctx context.Context, inv *invitation, there session) {
+	there.links = slices.Clone(there.links)
+	ctx, f.joining = context.WithCancel(ctx)
+	f.running.Go(func() {
+		s, err := f.dialer.accept(ctx, inv, there)
+		select {
+		case f.openedC <- opened{s, err}:
+		case <-ctx.Done():
+			if err == nil {
+				s.close(expired())
+			}
+		}
+	})
+}
+
+// opened completes the session, or has HELLO said again.
+func (f *frontend) opened(ctx context.Context, o opened) {
+	f.joining()
+	f.joining = nil
+	if o.err != nil {
+		f.log.Warn().Err(o.err).Msg("frontend not joined")
+		f.greet(ctx)
+		return
 	}
+	s := f.session
+	s.greeting, s.coordIn, s.coordOut = o.greeting, o.coordIn, o.coordOut
+	for i, k := range o.links {
+		if k != nil {
+			s.links[i] = k
+			f.watch(ctx, k)
+		}
+	}
+	f.loop.send(ctx, connectedInput{outs: s.outputs(), coord: s.coordOut})
 	f.watchCoordinator(ctx, s)
 	f.running.Go(func() { s.leaveHandshake(ctx) })
-	f.ready(joinedByHandshake)
+	if s.complete() {
+		f.ready(joinedByHandshake)
+	}
 }
 
 func (f *frontend) ready(how string) {
@@ -144,7 +223,7 @@ func (f *frontend) ready(how string) {
 
 // lost gives up a link whose socket ended and looks for its peer.
 func (f *frontend) lost(ctx context.Context, k *link) {
-	if f.session.links[k.client] != k {
+	if k.client >= len(f.session.links) || f.session.links[k.client] != k {
 		return // a link of a session before this one
 	}
 	f.log.Warn().Int("client", k.client).Err(errors.Join(k.in.Err(), k.out.Err())).Msg("frontend lost")
@@ -171,10 +250,26 @@ func (f *frontend) found(ctx context.Context, k *link) {
 		return
 	}
 	if f.greeting != nil {
-		f.greeting()
-		f.greeting = nil
+		f.greeting.enough = time.After(greetOn)
 	}
 	f.ready(joinedByAddresses)
+}
+
+func (f *frontend) greetedEnough() <-chan time.Time {
+	if f.greeting == nil {
+		return nil
+	}
+	return f.greeting.enough
+}
+
+// stopGreeting gives HELLO up where nobody listens for it. Who does is waited for.
+func (f *frontend) stopGreeting() {
+	if f.greeting.connected.Load() {
+		f.greeting.enough = time.After(greetOn)
+		return
+	}
+	f.greeting.cancel()
+	f.greeting = nil
 }
 
 // watch reads a link's input and waits for the end of its output. Who sees one of them end tells run, once.
@@ -212,17 +307,24 @@ func (f *frontend) watchCoordinator(ctx context.Context, s *session) {
 	})
 }
 
-// greet says HELLO until somebody answers, in a goroutine that ends with ctx or when its session is taken.
+// greet says HELLO until somebody answers, in a goroutine that ends with ctx or when its invitation is taken.
 func (f *frontend) greet(ctx context.Context) {
-	if f.greeting != nil {
+	if f.joining != nil {
 		return
 	}
-	ctx, f.greeting = context.WithCancel(ctx)
+	if f.greeting != nil {
+		f.greeting.enough = nil
+		return
+	}
+	g := &greeting{}
+	ctx, g.cancel = context.WithCancel(ctx)
+	f.greeting = g
 	f.running.Go(func() {
+		defer g.cancel()
 		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
-			s, err := f.dialer.handshake(ctx, f.address)
+			inv, err := f.dialer.hello(ctx, f.address, &g.connected)
 			if err == nil {
-				f.offer(ctx, s)
+				f.offer(ctx, inv)
 				return
 			}
 			if ctx.Err() == nil {
@@ -233,11 +335,11 @@ func (f *frontend) greet(ctx context.Context) {
 	})
 }
 
-func (f *frontend) offer(ctx context.Context, s *session) {
+func (f *frontend) offer(ctx context.Context, inv *invitation) {
 	select {
-	case f.sessionC <- s:
+	case f.invitedC <- inv:
 	case <-ctx.Done():
-		s.close(expired())
+		_ = inv.conn.Close(expired())
 	}
 }
 

@@ -37,6 +37,30 @@ func TestFrontend_LostAndBackOnOtherPorts(t *testing.T) {
 	}
 }
 
+// A frontend that is started again at the very same addresses goes through the whole handshake, though the engine finds its
+// data sockets by itself.
+func TestFrontend_BackAtTheSameAddresses(t *testing.T) {
+	handshake, input, output := unusedAddress(t), unusedAddress(t), unusedAddress(t)
+	first := newRawFrontendAt(t, handshake, input, output)
+	r := emptyRig(t)
+	r.address = handshake
+	r.start(t, rigOptions{}, nil)
+	first.join()
+	r.awaitState(ipc.StateReady)
+	for range 3 {
+		first.close()
+		r.awaitState(ipc.StateReconnecting)
+		second := newRawFrontendAt(t, handshake, input, output)
+		second.join()
+		req := request("a", 2)
+		second.send([]byte{enginecore.FrameAdd}, enginecore.AppendRequest(nil, enginecore.Version{}, &req))
+		if got := second.next(); string(got.Requests[0].ID) != "a" {
+			t.Errorf("output of %q, want a", got.Requests[0].ID)
+		}
+		first = second
+	}
+}
+
 // A worker that follows another gets in at its predecessor's addresses where the handshake is closed.
 func TestFrontend_PredecessorsAddresses(t *testing.T) {
 	o := rigOptions{}

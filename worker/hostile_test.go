@@ -28,17 +28,23 @@ type rawFrontend struct {
 
 func newRawFrontend(t *testing.T) *rawFrontend {
 	t.Helper()
-	router := func() *zmtp.RouterSocket {
-		s, err := zmtp.ListenRouter("tcp://127.0.0.1:0", zmtp.Options{})
+	const free = "tcp://127.0.0.1:0"
+	return newRawFrontendAt(t, free, free, free)
+}
+
+func newRawFrontendAt(t *testing.T, handshake, input, output string) *rawFrontend {
+	t.Helper()
+	router := func(address string) *zmtp.RouterSocket {
+		s, err := zmtp.ListenRouter(address, zmtp.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close(expired()) })
 		return s
 	}
-	f := &rawFrontend{t: t, handshake: router(), input: router()}
+	f := &rawFrontend{t: t, handshake: router(handshake), input: router(input)}
 	var err error
-	if f.output, err = zmtp.ListenPull("tcp://127.0.0.1:0", zmtp.Options{}); err != nil {
+	if f.output, err = zmtp.ListenPull(output, zmtp.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.output.Close() })
@@ -60,9 +66,19 @@ func (f *rawFrontend) join() {
 	if _, _, err := f.input.Recv(); err != nil {
 		f.t.Fatal(err)
 	}
-	if _, _, err := f.handshake.Recv(); err != nil { // READY
+	_, frames, err := f.handshake.Recv()
+	if err != nil {
 		f.t.Fatal(err)
 	}
+	if word, err := enginecore.DecodeHello(frames[0]); err != nil || word.Status != enginecore.StatusReady {
+		f.t.Fatalf("%+v, %v after the registration, want READY", word, err)
+	}
+}
+
+func (f *rawFrontend) close() {
+	_ = f.handshake.Close(expired())
+	_ = f.input.Close(expired())
+	_ = f.output.Close()
 }
 
 func (f *rawFrontend) send(frames ...[]byte) {

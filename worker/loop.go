@@ -129,7 +129,7 @@ func (l *loop) turn(now engine.Time, first input) engine.Time {
 	next := l.engine.Step(now)
 	l.utilities.answerWaiting(l, now)
 	l.publish(now)
-	next = min(next, l.outputs.flush(now, l.load()))
+	next = min(next, l.outputs.flush(now, l.load()), l.measureHeld(now))
 	if l.drain.active {
 		next = min(next, l.drain.deadline)
 	}
@@ -175,22 +175,27 @@ func (l *loop) publish(now engine.Time) {
 	l.page.Running.Store(l.engine.Running())
 	l.page.Waiting.Store(l.engine.Waiting())
 	l.page.LogDropped.Store(l.logDropped())
-	l.measureHeld(now)
 }
 
-func (l *loop) measureHeld(now engine.Time) {
-	holding := l.engine.Holding()
-	switch {
-	case l.heldSince > 0:
+// heldInterval is how often what is held is looked at while nothing else happens.
+const heldInterval = 100 * time.Millisecond
+
+// measureHeld accounts for what slow readers hold up, and returns when to look again: as long as anything waits for a
+// client that was held.
+func (l *loop) measureHeld(now engine.Time) engine.Time {
+	if l.heldSince > 0 {
 		l.page.HeldNanos.Add(uint64(now - l.heldSince))
-		l.page.HeldBytes.Store(l.outputs.queued())
 		l.heldSince = 0
-	case !holding:
-		return
+	}
+	holding := l.engine.Holding()
+	if !holding && l.page.HeldBytes.Load() == 0 {
+		return engine.Never
 	}
 	if holding {
 		l.heldSince = now
 	}
+	l.page.HeldBytes.Store(l.outputs.queued())
+	return now + heldInterval
 }
 
 func (l *loop) load() load {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vllm-vcr/ipc"
@@ -95,51 +96,60 @@ func (d *dialer) dealer(ctx context.Context, address string) (*zmtp.Conn, error)
 	return zmtp.Dial(ctx, address, zmtp.Options{Type: zmtp.Dealer, Identity: d.identity, MaxBackoff: joinBackoff})
 }
 
-// handshake says HELLO at address, opens the sockets that the INIT names, and says READY. It waits for a frontend until
-// ctx ends; its error is that of one attempt. The session's greeting is still to be closed, which flushes the READY.
-func (d *dialer) handshake(ctx context.Context, address string) (*session, error) {
+// invitation is a frontend's INIT, and the socket that it came over.
+type invitation struct {
+	conn *zmtp.Conn
+	init enginecore.Init
+}
+
+// hello says HELLO at address and waits for the INIT. It waits for a frontend until ctx ends; its error is that of one
+// attempt. connected tells whether somebody is being asked.
+func (d *dialer) hello(ctx context.Context, address string, connected *atomic.Bool) (*invitation, error) {
 	conn, err := d.dealer(ctx, address)
 	if err != nil {
 		return nil, err
 	}
+	connected.Store(true)
+	defer connected.Store(false)
 	defer context.AfterFunc(ctx, func() { _ = conn.Close(ctx) })()
-	s, err := d.greet(ctx, conn)
+	init, err := askForInit(conn)
 	if err != nil {
 		_ = conn.Close(expired())
 		return nil, fmt.Errorf("handshake at %s: %w", address, err)
 	}
-	s.greeting = conn
-	return s, nil
+	return &invitation{conn, init}, nil
 }
 
-func (d *dialer) greet(ctx context.Context, conn *zmtp.Conn) (*session, error) {
+func askForInit(conn *zmtp.Conn) (enginecore.Init, error) {
 	if err := conn.Send(enginecore.AppendHello(nil, enginecore.Hello{Status: enginecore.StatusHello, Headless: true})); err != nil {
-		return nil, fmt.Errorf("HELLO: %w", err)
+		return enginecore.Init{}, fmt.Errorf("HELLO: %w", err)
 	}
 	frames, err := conn.Recv()
 	if err != nil {
-		return nil, fmt.Errorf("INIT: %w", err)
+		return enginecore.Init{}, fmt.Errorf("INIT: %w", err)
 	}
 	if len(frames) != 1 {
-		return nil, fmt.Errorf("INIT of %d frames, want 1", len(frames))
+		return enginecore.Init{}, fmt.Errorf("INIT of %d frames, want 1", len(frames))
 	}
-	init, err := enginecore.DecodeInit(frames[0])
+	return enginecore.DecodeInit(frames[0])
+}
+
+// accept opens the sockets of an invitation that s doesn't have yet, and says READY. What it opened is in the session that
+// it returns, at the same places; s itself is not changed.
+func (d *dialer) accept(ctx context.Context, inv *invitation, s session) (*session, error) {
+	defer context.AfterFunc(ctx, func() { _ = inv.conn.Close(ctx) })()
+	opened := &session{addresses: s.addresses, stats: s.stats, links: make([]*link, len(s.links))}
+	err := d.open(whileThere(ctx, inv.conn), opened, s.links)
+	if err == nil {
+		err = inv.conn.Send(enginecore.AppendHello(nil, enginecore.Hello{Status: enginecore.StatusReady, Headless: true}))
+	}
 	if err != nil {
-		return nil, err
+		_ = inv.conn.Close(expired())
+		opened.close(expired())
+		return nil, fmt.Errorf("join: %w", err)
 	}
-	s := &session{
-		addresses: ipc.Addresses{Inputs: init.Inputs, Outputs: init.Outputs, CoordinatorInput: init.CoordinatorInput, CoordinatorOutput: init.CoordinatorOutput},
-		stats:     init.StatsPublish,
-	}
-	if err := d.open(whileThere(ctx, conn), s); err != nil {
-		s.close(expired())
-		return nil, err
-	}
-	if err := conn.Send(enginecore.AppendHello(nil, enginecore.Hello{Status: enginecore.StatusReady, Headless: true})); err != nil {
-		s.close(expired())
-		return nil, fmt.Errorf("READY: %w", err)
-	}
-	return s, nil
+	opened.greeting = inv.conn
+	return opened, nil
 }
 
 // whileThere returns a context that ends with a frontend that goes before it has heard READY: its data sockets are never to
@@ -157,10 +167,13 @@ func whileThere(ctx context.Context, conn *zmtp.Conn) context.Context {
 	return ctx
 }
 
-// open connects all sockets of a session, and waits until its coordinator has seen every engine.
-func (d *dialer) open(ctx context.Context, s *session) error {
-	s.links = make([]*link, len(s.addresses.Inputs))
+// open connects the sockets of a session, but for those links that there are already, and waits until its coordinator has
+// seen every engine.
+func (d *dialer) open(ctx context.Context, s *session, there []*link) error {
 	for i := range s.links {
+		if there[i] != nil {
+			continue
+		}
 		k, err := d.link(ctx, s, i)
 		if err != nil {
 			return err

@@ -72,7 +72,7 @@ func TestControlPort_Taken(t *testing.T) {
 		t.Errorf("exit code = %d, want 1", code)
 	}
 	p.awaitNobody(t, patience)
-	want := fmt.Sprintf("error: --control-address %s: listen tcp %s: bind: address already in use", address, address)
+	want := fmt.Sprintf("error: --control-address %s: listen tcp4 %s: bind: address already in use", address, address)
 	if got := p.printed(); got != want {
 		t.Errorf("printed %q, want just %q", got, want)
 	}
@@ -89,7 +89,7 @@ func TestControlPort_TwoFleets(t *testing.T) {
 
 func TestControlPort_NotOurs(t *testing.T) {
 	invoke(t, nil, "play", "--handshake-address", nowhere(t), "--control-address", "192.0.2.1:8001"). // of no machine
-														want(t, 1, "error: --control-address 192.0.2.1:8001: listen tcp 192.0.2.1:8001: bind: cannot assign requested address")
+														want(t, 1, "error: --control-address 192.0.2.1:8001: listen tcp4 192.0.2.1:8001: bind: cannot assign requested address")
 }
 
 func TestControlToken(t *testing.T) {

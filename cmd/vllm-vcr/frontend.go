@@ -96,7 +96,8 @@ func openFrontEnd(cfg config.Config, root *logs.Root) (*frontEnd, error) {
 		Metrics: counted, Log: f.log,
 	})
 	if err == nil {
-		f.listener, err = net.Listen("tcp", net.JoinHostPort(cfg.Host, strconv.FormatUint(cfg.Port, 10)))
+		address := net.JoinHostPort(cfg.Host, strconv.FormatUint(cfg.Port, 10))
+		f.listener, err = net.Listen(network(address), address)
 	}
 	if err != nil {
 		f.closeEngines()

@@ -70,7 +70,7 @@ func lines(err error) string {
 	return "error: " + strings.ReplaceAll(err.Error(), "\n", "\nerror: ") + "\n"
 }
 
-// complain writes text to w. It gives up after a second, and leaves its goroutine behind: a process must end although nobody
+// complain writes text to w. It gives up soon, and leaves its goroutine behind: a process must end although nobody
 // reads the pipe that it writes to.
 func complain(w io.Writer, text string) {
 	written := make(chan struct{})
@@ -80,7 +80,7 @@ func complain(w io.Writer, text string) {
 	}()
 	select {
 	case <-written:
-	case <-time.After(time.Second):
+	case <-time.After(250 * time.Millisecond):
 	}
 }
 

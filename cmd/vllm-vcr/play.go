@@ -182,12 +182,21 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
+// network keeps an IPv4 address from standing for IPv6 as well, as 0.0.0.0 would.
+func network(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip.To4() != nil {
+		return "tcp4"
+	}
+	return "tcp"
+}
+
 // listen opens the control API's socket before anything starts, so that a taken port ends the program at once.
 func listen(address string) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := net.Listen(network(address), address)
 	if err != nil {
 		return nil, fmt.Errorf("--control-address %s: %w", address, err)
 	}

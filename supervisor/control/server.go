@@ -72,7 +72,7 @@ func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 		timeout: cmp.Or(o.Timeout, defaultTimeout),
 		guard:   newGuard(o.Bound, o.Token),
 		log:     cmp.Or(o.Log, logs.Nop()),
-		conns:   newConnections(),
+		conns:   newConnections(mostConnections()),
 		stopC:   make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())

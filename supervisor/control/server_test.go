@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -228,5 +229,20 @@ func checkWhole(t *testing.T, got reply) {
 	}
 	if seqs != length && length != 0 {
 		t.Errorf("max_num_seqs = %d, max_model_len = %d, want the same", seqs, length)
+	}
+}
+
+// Clients that say nothing don't keep others out: the one that has been quiet for longest makes room.
+func TestServer_QuietClients(t *testing.T) {
+	a := start(t, readyFleet(), nil, Options{}, func(s *Server) { s.conns.most = 8 })
+	var quiet []net.Conn
+	for range 30 {
+		quiet = append(quiet, a.dial(t))
+	}
+	if got := a.call(t, "GET", "/config", ""); got.status != 200 {
+		t.Errorf("GET /config beside quiet clients = %d, want 200", got.status)
+	}
+	if _, err := quiet[0].Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the first quiet client reads %v, want EOF", err)
 	}
 }
