@@ -30,7 +30,7 @@ func TestValidate_AllFaults(t *testing.T) {
 		`--data-parallel-start-rank: "70000": want an integer from 0 to 65535`,
 		`--vllm-version: "9": want one of 0.25, `,
 		`--on-frontend-loss: "panic": want one of reconnect, exit`,
-		`--output-token-chunk-size: "0": want an integer from 1 to 2147483647`,
+		`--output-token-chunk-size: "0": want an integer from 1 to 4096`,
 		`--vocab-size: "0": want an integer from 1 to 4294967295`,
 		`--tokens-per-block: "0": want`,
 		`--kv-cache-size: "0": want`,
