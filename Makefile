@@ -42,11 +42,11 @@ lint: go ## gofmt, go vet and staticcheck, with the code behind build tags
 	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); [ -z "$$unformatted" ] || { echo "not gofmt'ed: $$unformatted" >&2; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags $(TAGS) ./protocol/... ./frontend/fill
-	$(GO) vet -tags conformance ./conformance
+	$(GO) vet -tags conformance,conformance_load ./conformance
 	$(GO) vet -tags conformance_python ./conformance
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run $(STATICCHECK) -tags interop ./protocol/... ./frontend/fill
-	$(GO) run $(STATICCHECK) -tags conformance ./conformance
+	$(GO) run $(STATICCHECK) -tags conformance,conformance_load ./conformance
 
 .PHONY: fuzz
 fuzz: go ## every fuzz target for FUZZTIME (30s) each
