@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -70,12 +71,17 @@ func (r *rig) close() {
 	_ = r.frontend.Close(ctx) // nobody is there to be sent to
 }
 
-// freePort is a HOST:PORT of this machine that nobody listens on, for a command that can't be told to choose one itself.
+// freePort is a HOST:PORT of this machine that nobody listened on a moment ago, for a command that can't be told to choose
+// one itself. It lies below the range that the kernel hands out by itself (32768 and up, ip(7)), so that no listener at
+// port 0 and no connection made before the command has bound it takes it away.
 func freePort() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	const attempts = 100
+	var err error
+	for range attempts {
+		var ln net.Listener
+		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))); err == nil {
+			return ln.Addr().String(), ln.Close()
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String(), nil
+	return "", fmt.Errorf("find a free port between 20000 and 32000: %w", err)
 }
