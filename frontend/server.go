@@ -14,6 +14,7 @@ import (
 
 	"vllm-vcr/frontend/openai"
 	"vllm-vcr/frontend/tokenizer"
+	"vllm-vcr/httpserve"
 	"vllm-vcr/logs"
 )
 
@@ -65,7 +66,7 @@ func New(engines Engines, tokens *tokenizer.Tokenizer, o Options) (*Server, erro
 		NoDefaultServerHeader:        true,
 		NoDefaultDate:                true, // it would take a timer that wakes an idle process every second
 		SecureErrorLogMessage:        true,
-		Logger:                       debugLog{s.log},
+		Logger:                       httpserve.DebugLog{Log: s.log},
 	}
 	return s, nil
 }
@@ -77,7 +78,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.log.Info().Str("address", ln.Addr().String()).Msg("OpenAI API listening")
 	served := make(chan error, 1)
 	closedC := make(chan struct{})
-	go func() { served <- s.http.Serve(&patientListener{Listener: ln, stopC: closedC, log: s.log}) }()
+	go func() { served <- s.http.Serve(httpserve.Patient(ln, closedC, "the API", s.log)) }()
 	select {
 	case err := <-served:
 		close(closedC)
@@ -132,8 +133,3 @@ func fingerprint(o *Options) string {
 	_, _ = h.Write([]byte(strings.Join(o.Models, "\n") + o.Root)) // it can't fail
 	return fmt.Sprintf("vllm-%s-%08x", o.Version, h.Sum32())
 }
-
-// debugLog takes fasthttp's lines about broken requests, which any client can cause.
-type debugLog struct{ log *logs.Logger }
-
-func (l debugLog) Printf(format string, args ...any) { l.log.Debug().Msgf(format, args...) }

@@ -3,17 +3,10 @@ package control
 import (
 	"errors"
 	"net"
-	"time"
 
 	"github.com/valyala/fasthttp"
-)
 
-// What is read of a request that is refused before its end. A client that still sends when the connection is closed
-// gets a reset and never sees the answer.
-const (
-	drainBytes   = 64 << 20
-	drainTimeout = 2 * time.Second
-	drainSilence = 100 * time.Millisecond // one that sends nothing for so long waits for the answer
+	"vllm-vcr/httpserve"
 )
 
 // broken answers a request that the HTTP server could not read. The connection is closed after it.
@@ -22,10 +15,10 @@ func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		drain(ctx.Conn())
+		httpserve.Discard(ctx.Conn())
 		err = faultf(fasthttp.StatusRequestEntityTooLarge, "body of more than %d bytes, want at most %d", bodyCeiling, bodyLimit)
 	case errors.As(err, &headers):
-		drain(ctx.Conn())
+		httpserve.Discard(ctx.Conn())
 		err = faultf(fasthttp.StatusRequestHeaderFieldsTooLarge, "request line and headers of more than %d bytes", headerLimit)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		err = faultf(fasthttp.StatusRequestTimeout, "the request did not arrive within %v", s.http.ReadTimeout)
@@ -34,19 +27,4 @@ func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
 	}
 	s.fail(ctx, err)
 	ctx.Response.SkipBody = ctx.IsHead()
-}
-
-func drain(conn net.Conn) {
-	buf := make([]byte, 64<<10)
-	end := time.Now().Add(drainTimeout)
-	for left := drainBytes; left > 0 && time.Now().Before(end); {
-		if err := conn.SetReadDeadline(time.Now().Add(drainSilence)); err != nil {
-			return
-		}
-		n, err := conn.Read(buf)
-		if err != nil {
-			return
-		}
-		left -= n
-	}
 }

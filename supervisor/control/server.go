@@ -21,6 +21,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"vllm-vcr/httpserve"
 	"vllm-vcr/logs"
 )
 
@@ -89,7 +90,7 @@ func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 		NoDefaultServerHeader:        true,
 		NoDefaultDate:                true, // it would take a timer that wakes an idle process every second
 		SecureErrorLogMessage:        true,
-		Logger:                       debugLog{s.log},
+		Logger:                       httpserve.DebugLog{Log: s.log},
 	}
 	return s
 }
@@ -99,7 +100,7 @@ func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 func (s *Server) Serve(ln net.Listener) error {
 	s.announce(ln.Addr().String())
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(&patientListener{Listener: ln, stopC: s.stopC, log: s.log}) }()
+	go func() { served <- s.http.Serve(httpserve.Patient(ln, s.stopC, "control API", s.log)) }()
 	defer s.finish()
 	select {
 	case err := <-served:
@@ -146,8 +147,3 @@ func (s *Server) announce(bound string) {
 func (s *Server) deadline(ctx *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(s.life, ctx.Time().Add(s.timeout))
 }
-
-// debugLog takes fasthttp's lines about broken requests, which any client can cause.
-type debugLog struct{ log *logs.Logger }
-
-func (l debugLog) Printf(format string, args ...any) { l.log.Debug().Msgf(format, args...) }

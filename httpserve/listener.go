@@ -1,4 +1,4 @@
-package frontend
+package httpserve
 
 import (
 	"errors"
@@ -9,11 +9,17 @@ import (
 	"vllm-vcr/logs"
 )
 
-// patientListener waits out a shortage of descriptors or memory instead of ending the server: the connections that
-// caused it go away with their time-outs.
+// Patient is ln, waiting out a shortage of descriptors or memory instead of ending the server: the connections that caused
+// it go away with their time-outs. Each shortage is one warning in log, where name is what cannot accept connections. Accept
+// ends with [net.ErrClosed] in a shortage when stopC is closed, and otherwise as ln's does.
+func Patient(ln net.Listener, stopC <-chan struct{}, name string, log *logs.Logger) net.Listener {
+	return &patientListener{Listener: ln, stopC: stopC, name: name, log: log}
+}
+
 type patientListener struct {
 	net.Listener
 	stopC <-chan struct{}
+	name  string
 	log   *logs.Logger
 }
 
@@ -26,7 +32,7 @@ func (l *patientListener) Accept() (net.Conn, error) {
 			return conn, err
 		}
 		if !short {
-			l.log.Warn().Err(err).Msg("the API cannot accept connections")
+			l.log.Warn().Err(err).Msgf("%s cannot accept connections", l.name)
 		}
 		if !l.pause() {
 			return nil, net.ErrClosed
