@@ -14,6 +14,7 @@ import (
 
 	"vllm-vcr/frontend/metrics"
 	"vllm-vcr/frontend/openai"
+	"vllm-vcr/httpserve"
 )
 
 const (
@@ -55,8 +56,8 @@ func (s *Server) answer(route string, h handler) fasthttp.RequestHandler {
 
 func (c *call) run(h handler) (err error) {
 	defer c.recover(&err)
-	if err := checkFraming(c.ctx); err != nil {
-		return err
+	if err := httpserve.CheckFraming(c.ctx); err != nil {
+		return openai.HTTP(http.StatusBadRequest, "%v", err)
 	}
 	if err := c.server.keys.check(c.ctx); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package frontend
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -53,27 +52,6 @@ func needsKey(path string) bool {
 		}
 	}
 	return false
-}
-
-// checkFraming refuses a request with two lengths or a folded header, and closes: where it ends, and so what follows it on the
-// connection, is a matter of opinion.
-func checkFraming(ctx *fasthttp.RequestCtx) error {
-	var length, encoding, folded bool
-	for line := range bytes.Lines(ctx.Request.Header.RawHeaders()) {
-		name, _, _ := bytes.Cut(line, []byte(":"))
-		length = length || bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength))
-		encoding = encoding || bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding))
-		folded = folded || line[0] == ' ' || line[0] == '\t'
-	}
-	switch {
-	case length && encoding:
-		ctx.SetConnectionClose()
-		return openai.HTTP(http.StatusBadRequest, "both Content-Length and Transfer-Encoding, want one of them")
-	case folded:
-		ctx.SetConnectionClose()
-		return openai.HTTP(http.StatusBadRequest, "a header over several lines, want each on one")
-	}
-	return nil
 }
 
 // checkContentType refuses what can't be JSON. A body without a type is taken, as vLLM does.

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
+
+	"vllm-vcr/httpserve"
 )
 
 // guard refuses calls that did not come from whom they seem to: requests that two readers would cut differently, web
@@ -44,8 +45,8 @@ func literal(addr netip.Addr) string {
 
 // check refuses in a fixed order: framing, Host, Origin, token.
 func (g *guard) check(ctx *fasthttp.RequestCtx) error {
-	if err := checkFraming(ctx); err != nil {
-		return err
+	if err := httpserve.CheckFraming(ctx); err != nil {
+		return faultf(fasthttp.StatusBadRequest, "%v", err)
 	}
 	if err := g.checkHost(ctx); err != nil {
 		return err
@@ -56,27 +57,6 @@ func (g *guard) check(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	return g.checkToken(ctx)
-}
-
-// checkFraming refuses a request with two lengths or a folded header, and closes: where it ends, and so what follows it
-// on the connection, is a matter of opinion.
-func checkFraming(ctx *fasthttp.RequestCtx) error {
-	var length, encoding, folded bool
-	for line := range bytes.Lines(ctx.Request.Header.RawHeaders()) {
-		name, _, _ := bytes.Cut(line, []byte(":"))
-		length = length || bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength))
-		encoding = encoding || bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding))
-		folded = folded || line[0] == ' ' || line[0] == '\t'
-	}
-	switch {
-	case length && encoding:
-		ctx.SetConnectionClose()
-		return faultf(fasthttp.StatusBadRequest, "both Content-Length and Transfer-Encoding, want one of them")
-	case folded:
-		ctx.SetConnectionClose()
-		return faultf(fasthttp.StatusBadRequest, "a header over several lines, want each on one")
-	}
-	return nil
 }
 
 // checkHost looks at the Host header and at the host of an absolute request line.
