@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,8 +20,32 @@ import (
 func startServe(t *testing.T, n int, args ...string) *program {
 	t.Helper()
 	p := start(t, nil, append([]string{"serve", "--port", "0", "--control-address", "127.0.0.1:0", "--engine-count", strconv.Itoa(n)}, args...)...)
-	p.awaitLog(t, "every engine is ready")
+	p.awaitHealthy(t)
 	return p
+}
+
+// awaitHealthy waits until the front end of p knows all its engines, which is a little after these say that they are ready.
+func (p *program) awaitHealthy(t *testing.T) {
+	t.Helper()
+	url := fmt.Sprintf("http://%s/health", p.awaitLog(t, "OpenAI API listening")["address"])
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.After(patience); ; {
+		answer, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Fatalf("GET %s: %d for %v, want 200", url, answer.StatusCode, patience)
+		}
+	}
 }
 
 // chat asks the front end of p for an answer of so many tokens.
@@ -75,7 +100,7 @@ func TestFrontend_OverPlay(t *testing.T) {
 	handshake := "ipc://" + filepath.Join(t.TempDir(), "handshake")
 	front := start(t, nil, "frontend", "--handshake-address", handshake, "--engine-count", "2", "--port", "0")
 	engines := start(t, nil, "play", "--handshake-address", handshake, "--engine-count", "2")
-	engines.awaitLog(t, "every engine is ready")
+	front.awaitHealthy(t)
 	front.wantAnswer(t, 5)
 	front.signal(t, syscall.SIGTERM)
 	front.wantEnd(t, 0, 3*time.Second)
