@@ -1,11 +1,12 @@
 package worker
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -52,19 +53,24 @@ func newAlarm() (*alarm, error) {
 // read ends when the timer is closed.
 func (a *alarm) read() {
 	defer close(a.ended)
-	var expirations [8]byte
-	for {
-		if _, err := a.timer.Read(expirations[:]); err != nil {
+	raw, err := a.timer.SyscallConn()
+	for err == nil {
+		if err = raw.Read(takeTick); err != nil {
 			return
-		}
-		if binary.NativeEndian.Uint64(expirations[:]) == 0 {
-			continue
 		}
 		select {
 		case a.tick <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// takeTick takes the expirations of a timer, and reports false where there are none. A call that can't wait needs no word to
+// Go's scheduler, whose monitor thread would be woken by every one of them in a process that is idle in between.
+func takeTick(timer uintptr) bool {
+	var expirations uint64
+	_, _, errno := syscall.RawSyscall(syscall.SYS_READ, timer, uintptr(unsafe.Pointer(&expirations)), unsafe.Sizeof(expirations))
+	return errno != syscall.EAGAIN
 }
 
 // at returns what to select on for an alarm at due: nothing for Never, a channel that is always ready when due has come.

@@ -129,7 +129,7 @@ func (l *loop) turn(now engine.Time, first input) engine.Time {
 	next := l.engine.Step(now)
 	l.utilities.answerWaiting(l, now)
 	l.publish(now)
-	next = min(next, l.outputs.flush(now, l.load()), l.measureHeld(now))
+	next = min(next, l.outputs.flush(now, l.load(), next > now), l.measureHeld(now))
 	if l.drain.active {
 		next = min(next, l.drain.deadline)
 	}
@@ -212,7 +212,7 @@ func (l *loop) abortAll(now engine.Time) {
 	l.engine.AbortAll(now)
 	l.publish(now)
 	l.outputs.hurry()
-	l.outputs.flush(now, l.load())
+	l.outputs.flush(now, l.load(), false)
 }
 
 // drainInput starts a shutdown: new requests are refused, those there are have until the time-out.

@@ -26,6 +26,7 @@ type outputs struct {
 	told    statsFeed  // the coordinator
 	counted statsFeed  // client 0
 	steps   uint64
+	idle    bool // the loop waits after this turn: its messages need nobody else to send them
 	verbose bool // log_requests
 	log     *logs.Logger
 
@@ -129,9 +130,10 @@ func (o *outputs) End(r *engine.Request, finish engine.Finish, cause engine.Caus
 	t.ends.Finished(id)
 }
 
-// flush sends what was gathered. Scheduler stats go to client 0 only: with its chunks, or alone where the load has
+// flush sends what was gathered; idle says that nothing else is due now. Scheduler stats go to client 0 only: with its chunks, or alone where the load has
 // changed and none leave. It returns when it wants to be called again for the sake of those.
-func (o *outputs) flush(now engine.Time, l load) engine.Time {
+func (o *outputs) flush(now engine.Time, l load, idle bool) engine.Time {
+	o.idle = idle
 	stepped := false
 	for _, t := range o.clients {
 		if t.ends.Len() > 0 && t.conn != nil {
@@ -182,7 +184,13 @@ func (o *outputs) flushCoordinator(now engine.Time, l load) engine.Time {
 func (o *outputs) hurry() { o.counted.toldAt, o.told.toldAt = 0, 0 }
 
 // send leaves the loss of a connection to those who watch it: they tell the loop.
-func (o *outputs) send(conn *zmtp.Conn, message []byte) { _ = conn.Send(message) }
+func (o *outputs) send(conn *zmtp.Conn, message []byte) {
+	if o.idle {
+		_ = conn.SendNow(message)
+		return
+	}
+	_ = conn.Send(message)
+}
 
 // tell sends one message to a client, past what was gathered, if it is there.
 func (o *outputs) tell(client uint32, message []byte) {

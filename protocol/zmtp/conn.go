@@ -27,6 +27,7 @@ type Conn struct {
 	in       *reader
 	out      *queue
 	writer   writer
+	direct   *direct        // nil where the kernel can't be asked without waiting
 	wanted   *subscriptions // nil unless the peer chooses what it gets
 	recvMu   sync.Mutex     // held by whoever reads nc
 	closing  atomic.Bool    // Close has begun
@@ -61,6 +62,7 @@ func newConn(nc net.Conn, address string, o Options) (*Conn, error) {
 	c := &Conn{
 		nc: nc, address: address, options: o, peer: p, in: in, out: out,
 		writer:   writer{queue: out, dst: nc, onLowWater: o.OnLowWater},
+		direct:   newDirect(nc),
 		writtenC: make(chan struct{}),
 		endC:     make(chan struct{}),
 	}
@@ -108,6 +110,20 @@ func (c *Conn) Send(frames ...[]byte) error {
 		return nil
 	}
 	return c.out.push(frames)
+}
+
+// SendNow is Send for a caller that would rather spend some microseconds than
+// wake the writer: where nothing waits before the message, it is handed to the
+// kernel in the caller's goroutine, as far as the kernel takes it at once. It
+// waits for the peer as little as Send does.
+func (c *Conn) SendNow(frames ...[]byte) error {
+	if c.direct == nil || c.wanted != nil || !c.direct.fits(frames) || !c.out.claim() {
+		return c.Send(frames...)
+	}
+	n, rest := c.direct.send(frames)
+	c.writer.bytes.Add(uint64(n))
+	c.out.release(rest)
+	return nil
 }
 
 // Recv waits for the next message. Its frames are valid until the next Recv.

@@ -46,6 +46,22 @@ func parseHeader(b []byte) (header, error) {
 	return h, nil
 }
 
+// appendMessage appends the frames of one message.
+func appendMessage(b []byte, frames [][]byte) []byte {
+	for i, f := range frames {
+		b = append(appendHeader(b, flagsOf(i, len(frames)), len(f)), f...)
+	}
+	return b
+}
+
+// flagsOf are those of frame i of a message of n.
+func flagsOf(i, n int) byte {
+	if i < n-1 {
+		return flagMore
+	}
+	return 0
+}
+
 // appendHeader appends the header of a body of size bytes, in the short form
 // where it fits. flags is without flagLong.
 func appendHeader(b []byte, flags byte, size int) []byte {

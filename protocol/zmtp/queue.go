@@ -1,6 +1,9 @@
 package zmtp
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 const (
 	chunkSize = 64 << 10
@@ -24,6 +27,7 @@ type queue struct {
 	above    bool      // high was reached, and low not since
 	refusal  error     // set by seal and kill: why push refuses
 	killed   bool      // nothing is to be written any more
+	claimed  bool      // a sender has the writer's place, see claim
 	messages uint64    // accepted
 }
 
@@ -40,17 +44,40 @@ func (q *queue) push(frames [][]byte) error {
 	if q.refusal != nil {
 		return q.refusal
 	}
-	last := len(frames) - 1
 	for i, f := range frames {
-		flags := byte(flagMore)
-		if i == last {
-			flags = 0
-		}
-		q.appendFrame(flags, f)
+		q.appendFrame(flagsOf(i, len(frames)), f)
 	}
 	q.messages++
 	q.grown()
 	return nil
+}
+
+// claim gives a sender the writer's place for one message, if nothing is before
+// it. Who got it must release it.
+func (q *queue) claim() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.refusal != nil || q.claimed || q.queued > 0 {
+		return false
+	}
+	q.claimed = true
+	q.messages++
+	return true
+}
+
+// release gives the writer its place back, and rest, which is kept, to be
+// written before everything that was queued meanwhile.
+func (q *queue) release(rest []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.claimed = false
+	q.queued += int64(len(rest))
+	if len(rest) > 0 && !q.killed {
+		q.chunks = slices.Insert(q.chunks, 0, rest)
+	}
+	if q.queued > 0 || q.refusal != nil {
+		q.grown()
+	}
 }
 
 // pushCommand appends one command frame.
@@ -128,7 +155,7 @@ func (q *queue) newChunk(size int) []byte {
 func (q *queue) take(into [][]byte) (chunks [][]byte, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.chunks) == 0 && len(q.pong) == 0 && q.refusal == nil {
+	for q.claimed || len(q.chunks) == 0 && len(q.pong) == 0 && q.refusal == nil {
 		q.changed.Wait()
 	}
 	if q.killed || len(q.chunks) == 0 && len(q.pong) == 0 {
