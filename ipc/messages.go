@@ -41,6 +41,7 @@ const (
 	StateReady        = "ready"        // connected and registered
 	StateReconnecting = "reconnecting" // lost its frontend and looks for it
 	StateDraining     = "draining"     // takes no new requests, finishes the running ones
+	StateDrained      = "drained"      // has left its frontend after a drain, and can still be asked
 	StateListening    = "listening"    // a front end's: its sockets are open
 )
 
@@ -65,7 +66,7 @@ const (
 	OpCommit  = "commit"  // round two: applies what was prepared under Change; answered with Config
 	OpAbort   = "abort"   // forgets what was prepared under Change
 	OpLog     = "log"     // replaces the log filter
-	OpDrain   = "drain"   // drain for Timeout seconds, then abort what is left and leave
+	OpDrain   = "drain"   // drain for Timeout seconds, then abort what is left and leave, unless Stay; answered with Unfinished
 )
 
 // Call is one thing a supervisor wants of a worker.
@@ -76,6 +77,7 @@ type Call struct {
 	ResetStats bool         `json:"reset_stats,omitempty"` // the change is a reset of the counters
 	Filter     string       `json:"filter,omitempty"`
 	Timeout    uint64       `json:"timeout,omitempty"` // s
+	Stay       bool         `json:"stay,omitempty"`    // after a drain leave the frontend only, and go on answering calls
 }
 
 // Answer is a worker's reply.
@@ -84,6 +86,8 @@ type Answer struct {
 	Refused string       `json:"refused,omitempty"`
 	Config  *config.Live `json:"config,omitempty"`
 	Stats   *Stats       `json:"stats,omitempty"`
+	// Unfinished is how many requests ran or waited when a drain began.
+	Unfinished uint64 `json:"unfinished,omitempty"`
 }
 
 // Stats counts the requests of one engine, or of several added up. The first four count since the last reset.
@@ -150,8 +154,8 @@ func (h Hello) Check() error {
 // Check says whether s is one of the states a worker may report.
 func (s State) Check() error {
 	switch s.State {
-	case StateStarting, StateReady, StateReconnecting, StateDraining, StateListening:
+	case StateStarting, StateReady, StateReconnecting, StateDraining, StateDrained, StateListening:
 		return nil
 	}
-	return fmt.Errorf("state %q, want %s, %s, %s or %s", s.State, StateStarting, StateReady, StateReconnecting, StateDraining)
+	return fmt.Errorf("state %q, want %s, %s, %s, %s or %s", s.State, StateStarting, StateReady, StateReconnecting, StateDraining, StateDrained)
 }

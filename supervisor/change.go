@@ -22,10 +22,19 @@ func (f *Fleet) PatchEngine(ctx context.Context, index int, p config.Patch) (con
 
 // ResetConfig gives every engine the configuration it was launched with, all or none.
 func (f *Fleet) ResetConfig(ctx context.Context) (config.Live, error) {
-	return f.patch(ctx, f.members, func() config.Patch {
+	return f.resetConfig(ctx, f.members)
+}
+
+// ResetEngineConfig gives one engine the configuration it was launched with. index must be below Len.
+func (f *Fleet) ResetEngineConfig(ctx context.Context, index int) (config.Live, error) {
+	return f.resetConfig(ctx, f.members[index:index+1])
+}
+
+func (f *Fleet) resetConfig(ctx context.Context, members []*member) (config.Live, error) {
+	return f.patch(ctx, members, func() config.Patch {
 		var current []config.Live
 		_ = f.read(ctx, func() { // where it cannot be read, the change fails too
-			for _, m := range f.members {
+			for _, m := range members {
 				current = append(current, m.live)
 			}
 		})
@@ -42,8 +51,15 @@ func (f *Fleet) patch(ctx context.Context, members []*member, patch func() confi
 }
 
 // ResetStats sets the counters of every engine back, or of none.
-func (f *Fleet) ResetStats(ctx context.Context) error {
-	_, err := f.changeAll(ctx, f.members, func() ipc.Call { return ipc.Call{ResetStats: true} })
+func (f *Fleet) ResetStats(ctx context.Context) error { return f.resetStats(ctx, f.members) }
+
+// ResetEngineStats sets the counters of one engine back. index must be below Len.
+func (f *Fleet) ResetEngineStats(ctx context.Context, index int) error {
+	return f.resetStats(ctx, f.members[index:index+1])
+}
+
+func (f *Fleet) resetStats(ctx context.Context, members []*member) error {
+	_, err := f.changeAll(ctx, members, func() ipc.Call { return ipc.Call{ResetStats: true} })
 	return err
 }
 

@@ -145,10 +145,10 @@ func (c *Companion) end(grace time.Duration) string {
 // companionGrace is what a front end has to send the last bytes of its answers.
 const companionGrace = 2 * time.Second
 
-// Drain has the front end refuse new requests from now on, and finish those it has.
-func (c *Companion) Drain() {
+// Drain has the front end refuse new requests from now on, and finish those it has within timeout seconds.
+func (c *Companion) Drain(timeout uint64) {
 	c.drained.Store(true)
-	if err := c.send(ipc.KindCall, ipc.Call{Op: ipc.OpDrain}); err != nil {
+	if err := c.send(ipc.KindCall, ipc.Call{Op: ipc.OpDrain, Timeout: timeout}); err != nil {
 		c.log.Warn().Err(err).Msg("front end not told to drain")
 	}
 }

@@ -127,7 +127,7 @@ func TestCompanion_Ends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Drain()
+	c.Drain(1)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run() }()
 	<-c.goneC

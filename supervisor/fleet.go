@@ -22,8 +22,9 @@ type Options struct {
 	// Log is the supervisor's own log, LogFormat how workers write theirs. Log must be set.
 	Log       *logs.Root
 	LogFormat logs.Format
-	// Draining is called when the fleet begins to stop; nil = nobody wants to know. It must not block.
-	Draining func()
+	// Draining is called when the fleet begins to stop, and again where less time is left than was said, with the seconds
+	// until what is unfinished is aborted; nil = nobody wants to know. It must not block.
+	Draining func(timeout uint64)
 	// Command returns what to start a worker with; nil = this program's worker sub-command. For tests.
 	Command func() *exec.Cmd
 }
@@ -57,6 +58,7 @@ type Fleet struct {
 	calls     uint64           // number of the last call
 	startup   <-chan time.Time // nil when every engine has been ready once
 	killing   <-chan time.Time // nil until a drain has begun
+	killAt    time.Time        // when killing fires
 	signalled bool
 	draining  bool
 	result    error

@@ -92,10 +92,16 @@ func (e frameEvent) apply(f *Fleet) {
 // reported takes a worker's word for its state.
 func (f *Fleet) reported(m *member, s ipc.State) {
 	lost := s.State == ipc.StateReconnecting && m.state == StateReady
-	m.state = s.State
+	if m.state != StateDraining || s.State == StateDrained { // how it stands with its frontend changes nothing about a drain
+		m.state = s.State
+	}
 	f.log.Debug().Int("engine", m.index).Str("state", s.State).Msg("engine state")
-	if s.State == ipc.StateReady {
+	switch s.State {
+	case ipc.StateReady:
 		m.addresses, m.joined, m.joinedOnce = s.Addresses, s.Joined, true
+		f.joined()
+	case ipc.StateDrained:
+		m.joinedOnce = true
 		f.joined()
 	}
 	if lost && f.cfg.OnFrontendLoss == config.LossExit {

@@ -28,7 +28,7 @@ type member struct {
 	state      string
 	reason     string // why it is dead, failed or frozen
 	joined     string
-	joinedOnce bool
+	joinedOnce bool           // or was drained before it could
 	addresses  *ipc.Addresses // of the frontend, once known
 	greeted    bool           // its process said hello
 	heard      time.Time      // when its process last said anything

@@ -199,7 +199,7 @@ func (p *puppet) serve() int {
 			fmt.Fprintln(os.Stderr, "puppet:", err)
 			return 5
 		}
-		if c.Op == ipc.OpDrain && p.role != stubborn {
+		if c.Op == ipc.OpDrain && p.role != stubborn && !c.Stay {
 			return p.leave()
 		}
 		p.obey(f.Call, c)
@@ -294,6 +294,8 @@ func (p *puppet) perform(c ipc.Call) ipc.Answer {
 			p.prepared = ipc.Call{}
 			p.page.LogDropped.Store(0)
 		}
+	case ipc.OpDrain:
+		return p.drain(c)
 	case ipc.OpLog:
 		p.page.Merged.Add(1)
 		p.page.HeldNanos.Store(uint64(len(c.Filter)))
@@ -303,6 +305,21 @@ func (p *puppet) perform(c ipc.Call) ipc.Answer {
 		p.sticky = c.Timeout != 0
 	}
 	return ipc.Answer{}
+}
+
+// drain aborts what runs, as an engine without a time-out does, and leaves the frontend.
+func (p *puppet) drain(c ipc.Call) ipc.Answer {
+	unfinished := p.page.Running.Load()
+	if p.role == stubborn {
+		return ipc.Answer{Unfinished: unfinished}
+	}
+	p.count(opAbort, unfinished)
+	p.say(ipc.KindState, 0, ipc.State{State: ipc.StateDraining})
+	p.say(ipc.KindState, 0, ipc.State{State: ipc.StateReady, Joined: joinedBy, Addresses: p.addresses()}) // links come and go meanwhile
+	if c.Timeout == 0 {
+		p.say(ipc.KindState, 0, ipc.State{State: ipc.StateDrained})
+	}
+	return ipc.Answer{Unfinished: unfinished}
 }
 
 func (p *puppet) prepare(c ipc.Call) ipc.Answer {

@@ -13,6 +13,7 @@ const (
 	StateReady        = ipc.StateReady
 	StateReconnecting = ipc.StateReconnecting
 	StateDraining     = ipc.StateDraining
+	StateDrained      = ipc.StateDrained
 	StateFrozen       = "frozen" // lives, but let a call go unanswered
 	StateDead         = "dead"   // its process has ended
 	StateFailed       = "failed" // died too often to be started again

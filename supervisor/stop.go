@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"syscall"
@@ -31,9 +32,40 @@ func (f *Fleet) signal(s os.Signal) {
 		return
 	}
 	f.signalled = true
-	if !f.draining {
-		f.drain(f.cfg.ShutdownTimeout)
+	f.drain(f.cfg.ShutdownTimeout)
+}
+
+// Drain stops the fleet as the first signal does, with timeout in seconds, and returns how many requests were unfinished. Run
+// ends when all have ended.
+func (f *Fleet) Drain(ctx context.Context, timeout uint64) (unfinished uint64, err error) {
+	e := drainEvent{timeout, make(chan uint64, 1)}
+	if err := f.send(ctx, e); err != nil {
+		return 0, err
 	}
+	return <-e.unfinishedC, nil
+}
+
+type drainEvent struct {
+	timeout     uint64
+	unfinishedC chan uint64 // capacity 1
+}
+
+func (e drainEvent) apply(f *Fleet) {
+	var unfinished uint64
+	for _, m := range f.members {
+		s := m.page.Stats()
+		unfinished += s.Running + s.Waiting
+	}
+	f.log.Info().Uint64("unfinished", unfinished).Uint64("timeout", e.timeout).Msg("drain asked for")
+	f.drain(e.timeout)
+	e.unfinishedC <- unfinished
+}
+
+// DrainEngine has one engine refuse new requests, finish those it has within timeout seconds, abort the rest and leave its
+// frontend. Its process stays and answers calls. index must be below Len.
+func (f *Fleet) DrainEngine(ctx context.Context, index int, timeout uint64) (unfinished uint64, err error) {
+	answers, errs := f.fanOut(ctx, f.members[index:index+1], ipc.Call{Op: ipc.OpDrain, Timeout: timeout, Stay: true})
+	return answers[0].Unfinished, errs[0]
 }
 
 // fail stops the fleet because of err. A fleet that is leaving has no use for reasons: frontends often go first.
@@ -46,14 +78,20 @@ func (f *Fleet) fail(err error) {
 	f.drain(0)
 }
 
-// drain tells every worker to finish within timeout seconds. Those that have yet to be started, or started again, are not.
+// drain tells every worker to finish within timeout seconds. Those that have yet to be started, or started again, are not. A
+// drain that is under way can be cut shorter by another one, and not be made longer.
 func (f *Fleet) drain(timeout uint64) {
+	grace := time.Duration(timeout)*time.Second + f.timing.killGrace
+	killAt := time.Now().Add(grace)
+	if f.draining && !killAt.Before(f.killAt) {
+		return
+	}
 	f.draining = true
 	if f.opts.Draining != nil {
-		f.opts.Draining()
+		f.opts.Draining(timeout)
 	}
 	f.startup = nil
-	f.killing = time.After(time.Duration(timeout)*time.Second + f.timing.killGrace)
+	f.killing, f.killAt = time.After(grace), killAt
 	for _, m := range f.unstarted {
 		m.state, m.reason = StateDead, "the fleet was stopped before its process was started"
 		f.resolveAll(m, m.gone())

@@ -54,6 +54,8 @@ func (l *loop) perform(now engine.Time, c ipc.Call) ipc.Answer {
 			l.prepared = nil
 		}
 		return ipc.Answer{}
+	case ipc.OpDrain:
+		return ipc.Answer{Unfinished: l.beginDrain(now, seconds(c.Timeout), c.Stay)}
 	default:
 		return ipc.Answer{Refused: fmt.Sprintf("operation %q is not known", c.Op)}
 	}

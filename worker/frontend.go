@@ -130,6 +130,10 @@ func (f *frontend) run(ctx context.Context, predecessor *ipc.Addresses) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-f.loop.retiredC:
+			f.leave(stop)
+			<-ctx.Done()
+			return context.Cause(ctx)
 		case inv := <-f.invitedC:
 			f.invited(work, inv)
 		case o := <-f.openedC:
@@ -369,6 +373,19 @@ func (f *frontend) stopRedialing() {
 		cancel()
 		delete(f.redialing, client)
 	}
+}
+
+// leave flushes and closes the sockets of an engine that has drained and stays.
+func (f *frontend) leave(stop context.CancelFunc) {
+	stop()
+	ctx, cancel := context.WithTimeout(context.Background(), linger)
+	defer cancel()
+	f.session.close(ctx)
+	f.running.Wait()
+	f.session = &session{}
+	f.loop.send(context.Background(), connectedInput{})
+	f.log.Info().Msg("frontend left")
+	f.report(ipc.State{State: ipc.StateDrained})
 }
 
 // close flushes the sockets after the loop's last words, and ends every goroutine of f.

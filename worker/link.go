@@ -88,8 +88,6 @@ func (s *supervisorLink) input(number uint64, call ipc.Call, root *logs.Root) in
 	case ipc.OpLog:
 		s.answer(number, ipc.Answer{Refused: setFilter(root, call.Filter)})
 		return nil
-	case ipc.OpDrain:
-		return drainInput{seconds(call.Timeout)}
 	default:
 		return callInput{number: number, call: call, answer: s.answer}
 	}

@@ -46,16 +46,11 @@ type loop struct {
 
 	utilities utilities
 	drain     drain
-	heldSince engine.Time // 0 = nothing is held
+	retiredC  chan struct{} // closed at the end of a drain after which the worker stays
+	heldSince engine.Time   // 0 = nothing is held
 	log       *logs.Logger
 	// logDropped counts the log lines of this process that nobody took.
 	logDropped func() uint64
-}
-
-// drain is a shutdown in progress.
-type drain struct {
-	active   bool
-	deadline engine.Time
 }
 
 // PanicError is what a loop ends with when it panicked: a broken invariant of ours.
@@ -101,7 +96,10 @@ func (l *loop) run(ctx context.Context) (err error) {
 		next := l.turn(now, first)
 		if l.drained(now) {
 			l.abortAll(now)
-			return nil
+			if !l.drain.stays {
+				return nil
+			}
+			l.retire()
 		}
 		alarm = l.alarm.at(now, next)
 	}
@@ -130,7 +128,7 @@ func (l *loop) turn(now engine.Time, first input) engine.Time {
 	l.utilities.answerWaiting(l, now)
 	l.publish(now)
 	next = min(next, l.outputs.flush(now, l.load(), next > now), l.measureHeld(now))
-	if l.drain.active {
+	if l.drain.active && !l.drain.retired {
 		next = min(next, l.drain.deadline)
 	}
 	return next
@@ -203,27 +201,9 @@ func (l *loop) load() load {
 	return load{running: e.Running(), waiting: e.Waiting(), skipped: e.Skipped(), usage: e.Usage()}
 }
 
-// drained says that a shutdown has nothing left to wait for.
-func (l *loop) drained(now engine.Time) bool {
-	return l.drain.active && (l.engine.Idle() || now >= l.drain.deadline)
-}
-
 func (l *loop) abortAll(now engine.Time) {
 	l.engine.AbortAll(now)
 	l.publish(now)
 	l.outputs.hurry()
 	l.outputs.flush(now, l.load(), false)
-}
-
-// drainInput starts a shutdown: new requests are refused, those there are have until the time-out.
-type drainInput struct{ timeout time.Duration }
-
-func (in drainInput) apply(l *loop, now engine.Time) {
-	if l.drain.active {
-		return
-	}
-	l.drain = drain{active: true, deadline: now + in.timeout}
-	l.engine.Drain()
-	l.report(ipc.State{State: ipc.StateDraining})
-	l.log.Info().Uint64("unfinished", l.engine.Running()+l.engine.Waiting()).Dur("timeout", in.timeout).Msg("shutting down")
 }

@@ -140,3 +140,83 @@ func TestShutdown_DrainOfAPausedEngineEndsAtTheDeadline(t *testing.T) {
 		t.Errorf("finish %v, want abort", got.finish)
 	}
 }
+
+// A drained engine leaves its frontend, and is still there to be asked, changed and shut down.
+func TestDrain_Stays(t *testing.T) {
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken, c.InterTokenLatency = 100, 10 }})
+	r.add(request("running", 5))
+	r.awaitCounted(1)
+	if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 60, Stay: true}); a.Unfinished != 1 {
+		t.Errorf("%d unfinished, want 1", a.Unfinished)
+	}
+	r.awaitState(ipc.StateDraining)
+	r.add(request("late", 5))
+	if got := r.outputs.awaitEnd("late"); got.finish != enginecore.FinishAbort {
+		t.Errorf("a request that came too late: finish %v, want abort", got.finish)
+	}
+	if got := r.outputs.awaitEnd("running"); got.finish != enginecore.FinishLength || len(got.tokens) != 5 {
+		t.Errorf("a running request: finish %v with %d tokens, want length with 5", got.finish, len(got.tokens))
+	}
+	r.awaitState(ipc.StateDrained)
+	if got, want := r.stats(), (ipc.Stats{Received: 2, Completed: 1, Aborted: 1}); got != want {
+		t.Errorf("ledger %+v, want %+v", got, want)
+	}
+	if live := r.patch(1, config.Patch{{Key: "inter_token_latency", Raw: "7"}}); live.InterTokenLatency != 7 {
+		t.Errorf("latency %d after a patch, want 7", live.InterTokenLatency)
+	}
+	if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 60, Stay: true}); a.Unfinished != 0 {
+		t.Errorf("%d unfinished, want 0", a.Unfinished)
+	}
+	r.call(ipc.Call{Op: ipc.OpPing})
+	r.write(ipc.KindCall, 0, ipc.Call{Op: ipc.OpDrain, Timeout: 60})
+	if err := r.awaitStopped(); err != nil {
+		t.Errorf("Run returned %v, want nil", err)
+	}
+}
+
+// The earlier of two deadlines counts, whichever was told first.
+func TestDrain_EarlierDeadlineCounts(t *testing.T) {
+	for _, timeouts := range [][2]uint64{{3600, 0}, {2, 3600}} {
+		r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken = 60_000 }})
+		r.add(request("a", 5))
+		r.awaitCounted(1)
+		for _, timeout := range timeouts {
+			if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: timeout, Stay: true}); a.Unfinished != 1 {
+				t.Errorf("%d unfinished, want 1", a.Unfinished)
+			}
+		}
+		if got := r.outputs.awaitEnd("a"); got.finish != enginecore.FinishAbort {
+			t.Errorf("finish %v, want abort", got.finish)
+		}
+		r.awaitState(ipc.StateDrained)
+		if got, want := r.stats(), (ipc.Stats{Received: 1, Aborted: 1}); got != want {
+			t.Errorf("ledger %+v, want %+v", got, want)
+		}
+	}
+}
+
+// A signal has a worker leave that was to stay.
+func TestDrain_ThenSignal(t *testing.T) {
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken = 60_000 }})
+	r.add(request("a", 5))
+	r.awaitCounted(1)
+	r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 3600, Stay: true})
+	r.terminate()
+	if err := r.awaitStopped(); err != nil {
+		t.Errorf("Run returned %v, want nil", err)
+	}
+	if got, want := r.page.Stats(), (ipc.Stats{Received: 1, Aborted: 1}); got != want {
+		t.Errorf("ledger %+v, want %+v", got, want)
+	}
+}
+
+// There is nothing to leave before a frontend is there.
+func TestDrain_BeforeItJoined(t *testing.T) {
+	r := emptyRig(t)
+	r.address = "tcp://127.0.0.1:1"
+	r.start(t, rigOptions{}, nil)
+	r.awaitState(ipc.StateStarting)
+	r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 3600, Stay: true})
+	r.awaitState(ipc.StateDrained)
+	r.call(ipc.Call{Op: ipc.OpPing})
+}

@@ -119,7 +119,7 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 	}
 	page.Generation.Store(start.Generation)
 	l := &loop{
-		inputs: make(chan input, maxInputs), ended: make(chan struct{}),
+		inputs: make(chan input, maxInputs), ended: make(chan struct{}), retiredC: make(chan struct{}),
 		clock: NewClock(), alarm: alarm, page: page, report: report,
 		live: start.Config.Live, traced: recorded != nil, logDropped: root.Dropped,
 		utilities: newUtilities(start.Config.TokensPerBlock),

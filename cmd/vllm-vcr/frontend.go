@@ -187,7 +187,7 @@ func runFrontEndProcess() error {
 	}
 	var g run.Group
 	g.Add(f.run, func(error) { f.server.Stop(0) })
-	g.Add(func() error { return f.follow(conn, start.Config, root) }, func(error) { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	g.Add(func() error { return f.follow(conn, root) }, func(error) { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	return g.Run()
 }
 
@@ -209,7 +209,7 @@ func begin(conn net.Conn) (ipc.Start, *logs.Root, error) {
 }
 
 // follow does what the supervisor says, until its socket ends.
-func (f *frontEnd) follow(conn net.Conn, cfg config.Config, root *logs.Root) error {
+func (f *frontEnd) follow(conn net.Conn, root *logs.Root) error {
 	var buf []byte
 	for {
 		frame, b, err := ipc.ReadFrame(conn, buf)
@@ -224,7 +224,7 @@ func (f *frontEnd) follow(conn net.Conn, cfg config.Config, root *logs.Root) err
 		}
 		switch call.Op {
 		case ipc.OpDrain:
-			f.server.Stop(time.Duration(cfg.ShutdownTimeout)*time.Second + closeLinger)
+			f.server.Stop(time.Duration(call.Timeout)*time.Second + closeLinger)
 		case ipc.OpLog:
 			if filter, err := logs.ParseFilter(call.Filter); err == nil {
 				root.SetFilter(filter)

@@ -135,8 +135,8 @@ func (h *house) runFleet(frontEnd *supervisor.Companion) error {
 	}, func(error) { cancel() })
 	if h.listener != nil {
 		api := control.NewServer(fleet, filters{fleet, frontEnd}, control.Options{
-			Timeout: time.Duration(cfg.ControlTimeout) * time.Second,
-			Token:   h.token, Bound: h.listener.Addr().String(), Log: h.root.Target(logs.Control),
+			Timeout: time.Duration(cfg.ControlTimeout) * time.Second, ShutdownTimeout: cfg.ShutdownTimeout,
+			Token: h.token, Bound: h.listener.Addr().String(), Log: h.root.Target(logs.Control),
 		})
 		g.Add(func() error { return api.Serve(h.listener) }, func(error) { api.Stop() })
 	}

@@ -164,8 +164,8 @@ func TestReadme_Routes(t *testing.T) {
 	p := start(t, nil, "play", "--handshake-address", nowhere(t), "--control-address", "127.0.0.1:0")
 	address := fmt.Sprint(p.awaitLog(t, "control API listening")["address"])
 	rows := regexp.MustCompile("(?m)^\\| `([A-Z]+) (\\S+)` \\| (\\d+)").FindAllStringSubmatch(section(t, "routes"), -1)
-	if len(rows) != 15 {
-		t.Errorf("%d routes, want 15", len(rows))
+	if len(rows) != 19 {
+		t.Errorf("%d routes, want 19", len(rows))
 	}
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, row := range rows {

@@ -42,6 +42,16 @@ func (s *Server) patchEngineConfig(ctx *fasthttp.RequestCtx) (any, error) {
 	return s.fleet.PatchEngine(call, index, patch)
 }
 
+func (s *Server) resetEngineConfig(ctx *fasthttp.RequestCtx) (any, error) {
+	index, err := s.engineIndex(ctx)
+	if err != nil {
+		return nil, err
+	}
+	call, cancel := s.deadline(ctx)
+	defer cancel()
+	return s.fleet.ResetEngineConfig(call, index)
+}
+
 func (s *Server) getEngineStats(ctx *fasthttp.RequestCtx) (any, error) {
 	index, err := s.engineIndex(ctx)
 	if err != nil {
@@ -50,6 +60,16 @@ func (s *Server) getEngineStats(ctx *fasthttp.RequestCtx) (any, error) {
 	call, cancel := s.deadline(ctx)
 	defer cancel()
 	return s.fleet.EngineStats(call, index)
+}
+
+func (s *Server) resetEngineStats(ctx *fasthttp.RequestCtx) (any, error) {
+	index, err := s.engineIndex(ctx)
+	if err != nil {
+		return nil, err
+	}
+	call, cancel := s.deadline(ctx)
+	defer cancel()
+	return nil, s.fleet.ResetEngineStats(call, index)
 }
 
 // engineIndex reads the engine out of the path. Only the plain decimal form names one: paths are exact.

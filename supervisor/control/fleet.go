@@ -25,12 +25,21 @@ type Fleet interface {
 	Stats(ctx context.Context) (ipc.Stats, error)
 	// ResetStats sets the counters back to 0 and leaves the gauges.
 	ResetStats(ctx context.Context) error
+	// Drain has every engine refuse new requests, finish those it has within timeout seconds, abort the rest and end; then
+	// the fleet has ended. It returns how many requests there are to finish.
+	Drain(ctx context.Context, timeout uint64) (unfinished uint64, err error)
+	// DrainEngine drains one engine, which then leaves its frontend and can still be asked.
+	DrainEngine(ctx context.Context, index int, timeout uint64) (unfinished uint64, err error)
 	// EngineConfig returns the settings of one engine.
 	EngineConfig(ctx context.Context, index int) (config.Live, error)
 	// PatchEngine changes one engine and returns its settings after it.
 	PatchEngine(ctx context.Context, index int, p config.Patch) (config.Live, error)
+	// ResetEngineConfig sets back what the engine's process was started with.
+	ResetEngineConfig(ctx context.Context, index int) (config.Live, error)
 	// EngineStats returns the counts of one engine.
 	EngineStats(ctx context.Context, index int) (ipc.Stats, error)
+	// ResetEngineStats sets the counters of one engine back to 0 and leaves its gauges.
+	ResetEngineStats(ctx context.Context, index int) error
 	// Engines shows every engine, whatever its state, within about a second.
 	Engines(ctx context.Context) []supervisor.EngineStatus
 	// Health sums them up, within about a second.

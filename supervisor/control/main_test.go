@@ -36,6 +36,11 @@ type fakeFleet struct {
 	EngineStatsFunc  func(context.Context, int) (ipc.Stats, error)
 	EnginesFunc      func(context.Context) []supervisor.EngineStatus
 	HealthFunc       func(context.Context) supervisor.Health
+	DrainFunc        func(context.Context, uint64) (uint64, error)
+	DrainEngineFunc  func(context.Context, int, uint64) (uint64, error)
+
+	ResetEngineConfigFunc func(context.Context, int) (config.Live, error)
+	ResetEngineStatsFunc  func(context.Context, int) error
 }
 
 func (f *fakeFleet) Len() int                                           { return 3 }
@@ -55,6 +60,18 @@ func (f *fakeFleet) PatchEngine(ctx context.Context, i int, p config.Patch) (con
 }
 func (f *fakeFleet) EngineStats(ctx context.Context, i int) (ipc.Stats, error) {
 	return f.EngineStatsFunc(ctx, i)
+}
+func (f *fakeFleet) ResetEngineConfig(ctx context.Context, i int) (config.Live, error) {
+	return f.ResetEngineConfigFunc(ctx, i)
+}
+func (f *fakeFleet) ResetEngineStats(ctx context.Context, i int) error {
+	return f.ResetEngineStatsFunc(ctx, i)
+}
+func (f *fakeFleet) Drain(ctx context.Context, timeout uint64) (uint64, error) {
+	return f.DrainFunc(ctx, timeout)
+}
+func (f *fakeFleet) DrainEngine(ctx context.Context, i int, timeout uint64) (uint64, error) {
+	return f.DrainEngineFunc(ctx, i, timeout)
 }
 func (f *fakeFleet) Engines(ctx context.Context) []supervisor.EngineStatus { return f.EnginesFunc(ctx) }
 

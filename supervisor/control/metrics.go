@@ -43,7 +43,7 @@ var engineState = describe("engine_state", "1 for the state the engine is in, 0 
 
 var engineStates = []string{
 	supervisor.StateStarting, supervisor.StateReady, supervisor.StateReconnecting, supervisor.StateDraining,
-	supervisor.StateFrozen, supervisor.StateDead, supervisor.StateFailed,
+	supervisor.StateDrained, supervisor.StateFrozen, supervisor.StateDead, supervisor.StateFailed,
 }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {

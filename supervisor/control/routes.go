@@ -24,6 +24,7 @@ func (s *Server) routes() []route {
 		{fasthttp.MethodPost, "/config/reset", s.resetConfig},
 		{fasthttp.MethodGet, "/stats", s.getStats},
 		{fasthttp.MethodPost, "/stats/reset", s.resetStats},
+		{fasthttp.MethodPost, "/drain", s.drain},
 		{fasthttp.MethodGet, "/log", s.getLog},
 		{fasthttp.MethodPut, "/log", s.putLog},
 		{fasthttp.MethodGet, "/health", s.getHealth},
@@ -32,7 +33,10 @@ func (s *Server) routes() []route {
 		{fasthttp.MethodGet, "/engines", s.getEngines},
 		{fasthttp.MethodGet, "/engines/{index}/config", s.getEngineConfig},
 		{fasthttp.MethodPatch, "/engines/{index}/config", s.patchEngineConfig},
+		{fasthttp.MethodPost, "/engines/{index}/config/reset", s.resetEngineConfig},
 		{fasthttp.MethodGet, "/engines/{index}/stats", s.getEngineStats},
+		{fasthttp.MethodPost, "/engines/{index}/stats/reset", s.resetEngineStats},
+		{fasthttp.MethodPost, "/engines/{index}/drain", s.drainEngine},
 		{fasthttp.MethodGet, "/metrics", s.getMetrics},
 	}
 }

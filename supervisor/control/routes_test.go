@@ -35,6 +35,11 @@ func countingFleet(reads, changes *atomic.Int64) *fakeFleet {
 		PatchEngineFunc: func(context.Context, int, config.Patch) (config.Live, error) { return change() },
 		ResetConfigFunc: func(context.Context) (config.Live, error) { return change() },
 		ResetStatsFunc:  func(context.Context) error { changes.Add(1); return nil },
+		DrainFunc:       func(context.Context, uint64) (uint64, error) { changes.Add(1); return 0, nil },
+		DrainEngineFunc: func(context.Context, int, uint64) (uint64, error) { changes.Add(1); return 0, nil },
+
+		ResetEngineConfigFunc: func(context.Context, int) (config.Live, error) { return change() },
+		ResetEngineStatsFunc:  func(context.Context, int) error { changes.Add(1); return nil },
 	}
 }
 
@@ -42,18 +47,22 @@ func countingFleet(reads, changes *atomic.Int64) *fakeFleet {
 // that may change something do.
 func TestRoutes(t *testing.T) {
 	allowed := map[string]string{
-		"/config":           "GET, HEAD, PATCH",
-		"/config/reset":     "POST",
-		"/stats":            "GET, HEAD",
-		"/stats/reset":      "POST",
-		"/log":              "GET, HEAD, PUT",
-		"/health":           "GET, HEAD",
-		"/health/ready":     "GET, HEAD",
-		"/health/live":      "GET, HEAD",
-		"/engines":          "GET, HEAD",
-		"/engines/0/config": "GET, HEAD, PATCH",
-		"/engines/2/stats":  "GET, HEAD",
-		"/metrics":          "GET, HEAD",
+		"/config":                 "GET, HEAD, PATCH",
+		"/config/reset":           "POST",
+		"/stats":                  "GET, HEAD",
+		"/stats/reset":            "POST",
+		"/drain":                  "POST",
+		"/log":                    "GET, HEAD, PUT",
+		"/health":                 "GET, HEAD",
+		"/health/ready":           "GET, HEAD",
+		"/health/live":            "GET, HEAD",
+		"/engines":                "GET, HEAD",
+		"/engines/0/config":       "GET, HEAD, PATCH",
+		"/engines/1/config/reset": "POST",
+		"/engines/2/stats":        "GET, HEAD",
+		"/engines/0/stats/reset":  "POST",
+		"/engines/1/drain":        "POST",
+		"/metrics":                "GET, HEAD",
 	}
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"}
 	for path, allow := range allowed {
@@ -96,8 +105,8 @@ func checkRoute(t *testing.T, got reply, method, allow string) {
 		if method != "HEAD" {
 			wantError(t, got, http.StatusMethodNotAllowed, method)
 		}
-	} else if got.status != http.StatusOK && got.status != http.StatusNoContent {
-		t.Errorf("status = %d, want 200 or 204", got.status)
+	} else if got.status != http.StatusOK && got.status != http.StatusAccepted && got.status != http.StatusNoContent {
+		t.Errorf("status = %d, want 200, 202 or 204", got.status)
 	}
 	if method == "HEAD" && got.body != "" {
 		t.Errorf("body of HEAD = %q, want none", got.body)
@@ -111,7 +120,7 @@ func TestRoutes_NotFound(t *testing.T) {
 	a := start(t, &fakeFleet{}, nil, Options{})
 	for _, path := range []string{
 		"/", "/config/", "//config", "/CONFIG", "/conf%69g", "/a/../config", "/./config", "/config/x", "/%2e%2e/config",
-		"/stats/reset/", "/engines/", "/engines/0", "/engines/0/", "/engines/0/reset", "/favicon.ico", "/config;x=1", "/\"<&>",
+		"/stats/reset/", "/drain/", "/engines/", "/engines/0", "/engines/0/", "/engines/0/reset", "/favicon.ico", "/config;x=1", "/\"<&>",
 		"/engines/3/config", "/engines/-1/config", "/engines/00/config", "/engines/+1/config", "/engines/x/stats",
 		"/engines/1.0/stats", "/engines/%31/stats", "/engines/99999999999999999999/config", "/engines//config",
 	} {

@@ -39,6 +39,8 @@ const (
 type Options struct {
 	// Timeout is the total time of a call, counted from the arrival of the whole request. Zero means 5 s.
 	Timeout time.Duration
+	// ShutdownTimeout is the time-out of a drain that names none, in seconds.
+	ShutdownTimeout uint64
 	// Token, where not empty, must come with every call as "Authorization: Bearer TOKEN".
 	Token string
 	// Bound is the address that the listener is bound to, as its Addr prints it. Where it is a loopback address, calls
@@ -50,13 +52,14 @@ type Options struct {
 
 // Server serves the API. Get one from [NewServer].
 type Server struct {
-	fleet   Fleet
-	filter  LogFilter
-	timeout time.Duration
-	guard   guard
-	log     *logs.Logger
-	http    *fasthttp.Server
-	conns   *connections
+	fleet           Fleet
+	filter          LogFilter
+	timeout         time.Duration
+	shutdownTimeout uint64 // s
+	guard           guard
+	log             *logs.Logger
+	http            *fasthttp.Server
+	conns           *connections
 
 	life  context.Context // ends when handlers have had their time after Stop
 	end   context.CancelFunc
@@ -68,13 +71,14 @@ type Server struct {
 // methods are called from many goroutines at once and must return soon after their context ends.
 func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 	s := &Server{
-		fleet:   fleet,
-		filter:  filter,
-		timeout: cmp.Or(o.Timeout, defaultTimeout),
-		guard:   newGuard(o.Bound, o.Token),
-		log:     cmp.Or(o.Log, logs.Nop()),
-		conns:   newConnections(mostConnections()),
-		stopC:   make(chan struct{}),
+		fleet:           fleet,
+		filter:          filter,
+		timeout:         cmp.Or(o.Timeout, defaultTimeout),
+		shutdownTimeout: o.ShutdownTimeout,
+		guard:           newGuard(o.Bound, o.Token),
+		log:             cmp.Or(o.Log, logs.Nop()),
+		conns:           newConnections(mostConnections()),
+		stopC:           make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.http = &fasthttp.Server{

@@ -19,6 +19,8 @@ func TestStats(t *testing.T) {
 		},
 		EngineStatsFunc: func(_ context.Context, i int) (ipc.Stats, error) { return ipc.Stats{Waiting: uint64(i)}, nil },
 		ResetStatsFunc:  func(context.Context) error { resets++; return nil },
+
+		ResetEngineStatsFunc: func(_ context.Context, i int) error { resets += 10 * i; return nil },
 	}
 	a := start(t, fleet, nil, Options{})
 	want := `{"requests_received":10,"requests_completed":4,"requests_failed":3,"requests_aborted":1,"running":2,"waiting":0}`
@@ -31,6 +33,9 @@ func TestStats(t *testing.T) {
 	got := a.call(t, "POST", "/stats/reset", "")
 	if got.status != http.StatusNoContent || got.body != "" || got.header.Get("Content-Type") != "" || resets != 1 {
 		t.Errorf("reset = %d %q (%s), %d resets, want 204, nothing, 1", got.status, got.body, got.header.Get("Content-Type"), resets)
+	}
+	if got := a.call(t, "POST", "/engines/2/stats/reset", ""); got.status != http.StatusNoContent || got.body != "" || resets != 21 {
+		t.Errorf("reset of engine 2 = %d %q, want 204 and nothing, and engine 2 alone asked", got.status, got.body)
 	}
 }
 
@@ -96,8 +101,14 @@ func TestEngines_Config(t *testing.T) {
 		PatchEngineFunc: func(_ context.Context, i int, p config.Patch) (config.Live, error) {
 			return p.Apply(config.Default().Live)
 		},
+		ResetEngineConfigFunc: func(_ context.Context, i int) (config.Live, error) {
+			return config.Live{MaxNumSeqs: uint64(10 * i)}, nil
+		},
 	}
 	a := start(t, fleet, nil, Options{})
+	if got := a.call(t, "POST", "/engines/2/config/reset", ""); got.status != http.StatusOK || !strings.Contains(got.body, `"max_num_seqs":20,`) {
+		t.Errorf("reset = %d %s, want 200 with engine 2's", got.status, got.body)
+	}
 	if got := a.call(t, "GET", "/engines/2/config", ""); got.status != http.StatusOK || !strings.Contains(got.body, `"max_num_seqs":2,`) {
 		t.Errorf("GET = %d %s, want 200 with engine 2's", got.status, got.body)
 	}
