@@ -41,6 +41,7 @@ type Config struct {
 	ControlAddress       string          `json:"control_address"`    // HOST:PORT; "" = no control API
 	ControlTimeout       uint64          `json:"control_timeout"`    // s until a control call is answered with 504
 	ControlTokenFile     string          `json:"control_token_file"` // file that holds a bearer token; "" = none asked
+	RequestJournal       uint64          `json:"request_journal"`    // finished requests that an engine remembers, 0 = none
 	LogFormat            string          `json:"log_format"`         // LogAuto, LogJSON or LogText
 	OpenAI               `json:"openai"` // the front end of serve and frontend
 	Live                 `json:"live"`   // what a PATCH can change
@@ -118,6 +119,7 @@ func Default() Config {
 		StartupTimeout:       300,
 		Restart:              RestartNever,
 		ControlTimeout:       5,
+		RequestJournal:       1024,
 		LogFormat:            LogAuto,
 		OpenAI: OpenAI{
 			Host: "127.0.0.1", Port: 8000, Model: "vllm-vcr", MaxNewTokens: 256, MaxLogprobs: 20, MaxBodySize: 32 << 20,

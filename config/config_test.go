@@ -23,7 +23,7 @@ func TestValidate_AllFaults(t *testing.T) {
 	c.SchedulingPolicy, c.TimeScale, c.StepGranularity = "lifo", -1, -1
 	c.MaxNumSeqs, c.MaxNumBatchedTokens, c.TimeFactorUnderLoad, c.FailureInjectionRate = 0, 0, 0.5, 2
 	c.FailureTypes = nil
-	c.ControlAddress, c.ControlTimeout, c.Restart, c.LogFormat = "x", 0, "maybe", "xml"
+	c.ControlAddress, c.ControlTimeout, c.RequestJournal, c.Restart, c.LogFormat = "x", 0, 70000, "maybe", "xml"
 	want := []string{
 		`--handshake-address: "nowhere": want tcp://HOST:PORT`,
 		`--engine-count: "0": want an integer from 1 to 65536`,
@@ -44,6 +44,7 @@ func TestValidate_AllFaults(t *testing.T) {
 		`--failure-types: "": want at least one of error, length, repetition`,
 		`--control-address: "x": want HOST:PORT`,
 		`--control-timeout: "0": want an integer from 1 to 86400`,
+		`--request-journal: "70000": want an integer from 0 to 65536`,
 		`--restart: "maybe": want one of never, on-failure`,
 		`--log-format: "xml": want one of auto, json, text`,
 	}

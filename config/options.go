@@ -95,6 +95,9 @@ func LiveKeys() []string {
 	return keys
 }
 
+// maxJournal keeps a journal at some 10 MB.
+const maxJournal = 1 << 16
+
 // maxChunk keeps one output far below what a message may hold.
 const maxChunk = 4096
 
@@ -197,6 +200,8 @@ var table = complete([]Option{
 		Value: func(c *Config) Value { return number(&c.ControlTimeout, 1, 86400) }},
 	{Flag: "control-token-file", Group: GroupControl, Help: "file with a token that every call must bring as a bearer token",
 		Value: func(c *Config) Value { return text(&c.ControlTokenFile) }},
+	{Flag: "request-journal", Group: GroupControl, Help: "finished requests of each engine that GET /requests can show; 0 = none",
+		Value: func(c *Config) Value { return number(&c.RequestJournal, 0, maxJournal) }},
 
 	{Flag: "startup-timeout", Group: GroupProcess, Help: "seconds until every engine must have joined the frontend; 0 = for ever",
 		Value: func(c *Config) Value { return number(&c.StartupTimeout, 0, maxSeconds) }},

@@ -120,6 +120,7 @@ var optionValues = map[string]values{
 		bad:  []string{"8001", "127.0.0.1", "h:65536", "h:-1", "h:http", "h:01", "::1:8001", "http://h:1"},
 	},
 	"control-timeout":    numbers("1", "86400", "86401"),
+	"request-journal":    numbers("0", "65536", "65537"),
 	"control-token-file": anyText(),
 
 	"startup-timeout":  numbers("0", "4294967296", "4294967297"),

@@ -57,13 +57,13 @@ func FuzzDecode_State(f *testing.F) {
 }
 
 func FuzzDecode_Call(f *testing.F) {
-	seed(f, Call{Op: OpPrepare, Change: 1, Patch: config.Patch{{Key: "max_num_seqs", Raw: "1"}}, ResetStats: true, Filter: "info", Timeout: 3})
+	seed(f, Call{Op: OpPrepare, Change: 1, Patch: config.Patch{{Key: "max_num_seqs", Raw: "1"}}, ResetStats: true, Filter: "info", Timeout: 3, Query: &RequestQuery{States: []string{"running"}, Limit: 9}})
 	fuzzDecode[Call](f)
 }
 
 func FuzzDecode_Answer(f *testing.F) {
 	live := config.Default().Live
-	seed(f, Answer{Refused: "no", Config: &live, Stats: &Stats{Received: 1}})
+	seed(f, Answer{Refused: "no", Config: &live, Stats: &Stats{Received: 1}, Requests: &Requests{List: []Request{{ID: "a", Arrived: 1}}, Matched: 2}})
 	fuzzDecode[Answer](f)
 }
 

@@ -59,25 +59,27 @@ type State struct {
 
 // The operations of a Call.
 const (
-	OpPing    = "ping"    // answered from the engine's loop: proof that it turns
-	OpConfig  = "config"  // answered with Config
-	OpStats   = "stats"   // answered with Stats
-	OpPrepare = "prepare" // round one of a change: checks and keeps it, changes nothing
-	OpCommit  = "commit"  // round two: applies what was prepared under Change; answered with Config
-	OpAbort   = "abort"   // forgets what was prepared under Change
-	OpLog     = "log"     // replaces the log filter
-	OpDrain   = "drain"   // drain for Timeout seconds, then abort what is left and leave, unless Stay; answered with Unfinished
+	OpPing     = "ping"     // answered from the engine's loop: proof that it turns
+	OpConfig   = "config"   // answered with Config
+	OpStats    = "stats"    // answered with Stats
+	OpRequests = "requests" // answered with Requests, those that Query wants
+	OpPrepare  = "prepare"  // round one of a change: checks and keeps it, changes nothing
+	OpCommit   = "commit"   // round two: applies what was prepared under Change; answered with Config
+	OpAbort    = "abort"    // forgets what was prepared under Change
+	OpLog      = "log"      // replaces the log filter
+	OpDrain    = "drain"    // drain for Timeout seconds, then abort what is left and leave, unless Stay; answered with Unfinished
 )
 
 // Call is one thing a supervisor wants of a worker.
 type Call struct {
-	Op         string       `json:"op"`
-	Change     uint64       `json:"change,omitempty"` // number of a change, for prepare, commit and abort
-	Patch      config.Patch `json:"patch,omitempty"`
-	ResetStats bool         `json:"reset_stats,omitempty"` // the change is a reset of the counters
-	Filter     string       `json:"filter,omitempty"`
-	Timeout    uint64       `json:"timeout,omitempty"` // s
-	Stay       bool         `json:"stay,omitempty"`    // after a drain leave the frontend only, and go on answering calls
+	Op         string        `json:"op"`
+	Change     uint64        `json:"change,omitempty"` // number of a change, for prepare, commit and abort
+	Patch      config.Patch  `json:"patch,omitempty"`
+	ResetStats bool          `json:"reset_stats,omitempty"` // the change is a reset of the counters
+	Filter     string        `json:"filter,omitempty"`
+	Timeout    uint64        `json:"timeout,omitempty"` // s
+	Stay       bool          `json:"stay,omitempty"`    // after a drain leave the frontend only, and go on answering calls
+	Query      *RequestQuery `json:"query,omitempty"`
 }
 
 // Answer is a worker's reply.
@@ -87,7 +89,8 @@ type Answer struct {
 	Config  *config.Live `json:"config,omitempty"`
 	Stats   *Stats       `json:"stats,omitempty"`
 	// Unfinished is how many requests ran or waited when a drain began.
-	Unfinished uint64 `json:"unfinished,omitempty"`
+	Unfinished uint64    `json:"unfinished,omitempty"`
+	Requests   *Requests `json:"requests,omitempty"`
 }
 
 // Stats counts the requests of one engine, or of several added up. The first four count since the last reset.

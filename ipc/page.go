@@ -26,6 +26,8 @@ type counters struct {
 	Generation atomic.Uint64
 	// LogDropped counts log lines that nobody took.
 	LogDropped atomic.Uint64
+	// JournalKept is how many finished requests the process remembers; JournalDropped counts those forgotten.
+	JournalKept, JournalDropped atomic.Uint64
 }
 
 // baseline is the first four counters as they were at a reset.
@@ -75,7 +77,7 @@ func (p *Page) Reset() {
 }
 
 // CloseLedger accounts for a process that is gone: what it had taken and not ended is failed and lost, and nothing runs
-// or waits any more. It returns how many requests those were.
+// or waits any more. What it remembered is forgotten. It returns how many requests were lost.
 func (p *Page) CloseLedger() uint64 {
 	ended := p.Completed.Load() + p.Failed.Load() + p.Aborted.Load()
 	received := max(p.Received.Load(), ended) // a kill may fall between two stores
@@ -86,5 +88,6 @@ func (p *Page) CloseLedger() uint64 {
 	p.Running.Store(0)
 	p.Waiting.Store(0)
 	p.HeldBytes.Store(0)
+	p.JournalDropped.Add(p.JournalKept.Swap(0))
 	return lost
 }

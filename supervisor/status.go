@@ -36,8 +36,10 @@ type EngineStatus struct {
 	MergedOutputs uint64  `json:"merged_outputs"`
 	// LogDropped counts log lines of its process that nobody took.
 	LogDropped uint64 `json:"log_lines_dropped"`
-	Joined     string `json:"joined,omitempty"` // how it joined its frontend
-	Reason     string `json:"reason,omitempty"` // why it is dead, failed or frozen
+	// JournalDropped counts finished requests that its journal has forgotten.
+	JournalDropped uint64 `json:"journal_dropped"`
+	Joined         string `json:"joined,omitempty"` // how it joined its frontend
+	Reason         string `json:"reason,omitempty"` // why it is dead, failed or frozen
 }
 
 // Health is the fleet in one word.

@@ -72,6 +72,8 @@ func (m *member) status() EngineStatus {
 		HeldSeconds:   time.Duration(m.page.HeldNanos.Load()).Seconds(),
 		MergedOutputs: m.page.Merged.Load(),
 		LogDropped:    m.page.LogDropped.Load(),
+
+		JournalDropped: m.page.JournalDropped.Load(),
 	}
 	if m.process != nil {
 		s.PID = m.process.pid()

@@ -17,6 +17,11 @@ type caller struct {
 	scores  *scores               // nil = no log probabilities wanted
 	pooled  uint64                // seed of the answer to a pooling request
 	pooling bool
+
+	// What the journal tells of it.
+	external string      // id by which the client knows it, "" = not told
+	number   uint64      // of its arrival
+	first    engine.Time // when its first token was handed over, 0 = not yet
 }
 
 // scores are the log probabilities that a request wants.
@@ -31,7 +36,7 @@ type scores struct {
 
 // newRequest makes of what a frontend sent what the engine needs.
 func (r *reader) newRequest(in *enginecore.Request) *engine.Request {
-	c := &caller{id: enginecore.EncodeID(in.ID)}
+	c := &caller{id: enginecore.EncodeID(in.ID), external: in.ExternalID}
 	req := &engine.Request{
 		ID:           in.ID,
 		Client:       in.ClientIndex,

@@ -12,6 +12,9 @@ type Clock struct {
 // Now returns the present instant. It costs as much as time.Since.
 func (c Clock) Now() time.Duration { return c.base + time.Since(c.start) }
 
+// Wall returns the time of day of an instant. What it adds to one is the same for the life of the process.
+func (c Clock) Wall(t time.Duration) time.Time { return c.start.Add(t - c.base) }
+
 // always is the alarm of something that is due already.
 var always = closedChannel()
 

@@ -44,6 +44,8 @@ func (l *loop) perform(now engine.Time, c ipc.Call) ipc.Answer {
 		l.publish(now)
 		stats := l.page.Stats()
 		return ipc.Answer{Stats: &stats}
+	case ipc.OpRequests:
+		return l.requestsAnswer(c)
 	case ipc.OpPrepare:
 		return l.prepare(c)
 	case ipc.OpCommit:

@@ -13,6 +13,7 @@ import (
 type arrivalInput struct{ request *engine.Request }
 
 func (in arrivalInput) apply(l *loop, now engine.Time) {
+	l.outputs.journal.arrive(in.request)
 	if c := in.request.Caller.(*caller); c.adapter > 0 && l.utilities.adapters[c.adapter] != in.request.Adapter {
 		l.engine.Reject(in.request, engine.UnknownAdapter)
 		return
@@ -26,7 +27,10 @@ type rejectedInput struct {
 	cause   engine.Cause
 }
 
-func (in rejectedInput) apply(l *loop, _ engine.Time) { l.engine.Reject(in.request, in.cause) }
+func (in rejectedInput) apply(l *loop, _ engine.Time) {
+	l.outputs.journal.arrive(in.request)
+	l.engine.Reject(in.request, in.cause)
+}
 
 // abortInput is an ABORT.
 type abortInput struct{ ids []string }

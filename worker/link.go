@@ -22,14 +22,21 @@ const maxPending = 256
 // supervisorLink is the worker's end of the socket to its supervisor. Writing never blocks the caller.
 type supervisorLink struct {
 	conn    net.Conn
-	pending chan []byte
+	pending chan message
 	done    chan struct{} // closed by stop
 	once    sync.Once
 	log     *logs.Logger
 }
 
+// message is a frame before it is encoded, which is the writer's work: a long list of requests must not hold up the loop.
+type message struct {
+	kind   ipc.Kind
+	number uint64
+	body   any
+}
+
 func newSupervisorLink(conn net.Conn, log *logs.Logger) *supervisorLink {
-	return &supervisorLink{conn: conn, pending: make(chan []byte, maxPending), done: make(chan struct{}), log: log}
+	return &supervisorLink{conn: conn, pending: make(chan message, maxPending), done: make(chan struct{}), log: log}
 }
 
 // readStart reads the first frame, which says everything a worker has to know.
@@ -107,8 +114,8 @@ func setFilter(root *logs.Root, text string) string {
 func (s *supervisorLink) write() error {
 	for {
 		select {
-		case frame := <-s.pending:
-			if _, err := s.conn.Write(frame); err != nil {
+		case m := <-s.pending:
+			if err := s.send(m); err != nil {
 				return s.ended(err)
 			}
 		case <-s.done:
@@ -129,14 +136,21 @@ func (s *supervisorLink) answer(number uint64, a ipc.Answer) { s.enqueue(ipc.Kin
 
 func (s *supervisorLink) report(state ipc.State) { s.enqueue(ipc.KindState, 0, state) }
 
-func (s *supervisorLink) enqueue(kind ipc.Kind, number uint64, body any) {
-	frame, err := ipc.Append(nil, kind, number, body)
+// send returns the end of the socket only: a frame that cannot be is told in the log.
+func (s *supervisorLink) send(m message) error {
+	frame, err := ipc.Append(nil, m.kind, m.number, m.body)
 	if err != nil {
 		s.log.Error().Err(err).Msg("frame not sent")
-		return
+		return nil
 	}
+	_, err = s.conn.Write(frame)
+	return err
+}
+
+// enqueue leaves a frame to write. Nobody may change what body shares.
+func (s *supervisorLink) enqueue(kind ipc.Kind, number uint64, body any) {
 	select {
-	case s.pending <- frame:
+	case s.pending <- message{kind, number, body}:
 	default:
 		s.log.Error().Int("pending", maxPending).Msg("the supervisor does not read: leaving")
 		s.stop()

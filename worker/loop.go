@@ -123,6 +123,7 @@ func (l *loop) wait(ctx context.Context, alarm <-chan struct{}) (input, error) {
 
 // turn applies what is queued, makes one step and sends what came of it. It returns when the next turn is due.
 func (l *loop) turn(now engine.Time, first input) engine.Time {
+	l.outputs.now = now
 	l.applyQueued(now, first)
 	next := l.engine.Step(now)
 	l.utilities.answerWaiting(l, now)
@@ -202,6 +203,7 @@ func (l *loop) load() load {
 }
 
 func (l *loop) abortAll(now engine.Time) {
+	l.outputs.now = now
 	l.engine.AbortAll(now)
 	l.publish(now)
 	l.outputs.hurry()

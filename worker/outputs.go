@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"vllm-vcr/ipc"
 	"vllm-vcr/logs"
 	"vllm-vcr/protocol/enginecore"
 	"vllm-vcr/protocol/zmtp"
@@ -29,6 +30,8 @@ type outputs struct {
 	idle    bool // the loop waits after this turn: its messages need nobody else to send them
 	verbose bool // log_requests
 	log     *logs.Logger
+	journal *journal
+	now     engine.Time // of the present turn
 
 	// Scratch of one output, so that none is made for each.
 	out     enginecore.Output
@@ -82,14 +85,18 @@ func (o *outputs) Full(client uint32) bool {
 
 // Chunk implements engine.Sink.
 func (o *outputs) Chunk(r *engine.Request, tokens []uint32, finish engine.Finish, first bool) {
+	c := r.Caller.(*caller)
+	if first {
+		c.first = o.now
+	}
 	if finish != engine.NotFinished {
 		o.logFinished(r, finish)
+		o.journal.end(o.now, r, ipc.RequestCompleted, finish, "")
 	}
 	t := o.outlet(r.Client)
 	if t == nil {
 		return
 	}
-	c := r.Caller.(*caller)
 	if !first && finish == engine.NotFinished && c.scores == nil {
 		t.chunks.Token(c.id, tokens)
 		return
@@ -114,6 +121,7 @@ func (o *outputs) Chunk(r *engine.Request, tokens []uint32, finish engine.Finish
 // End implements engine.Sink.
 func (o *outputs) End(r *engine.Request, finish engine.Finish, cause engine.Cause) {
 	o.logEnd(r, finish, cause)
+	o.journal.end(o.now, r, outcomeStates[cause.Outcome()], finish, causes[cause])
 	t := o.outlet(r.Client)
 	if t == nil {
 		return

@@ -128,6 +128,7 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 	l.outputs = &outputs{
 		version: version, rank: uint32(rank(start)),
 		verbose: start.Config.LogRequests, log: target(root, logs.Engine, start),
+		journal: newJournal(start.Config.RequestJournal, page),
 	}
 	l.engine = engine.New(engineConfig(start.Config, start.Index, source, recorded, countsOf(page)), l.outputs)
 	return l, nil

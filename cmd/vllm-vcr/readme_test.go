@@ -153,8 +153,8 @@ func TestReadme_Curl(t *testing.T) {
 			t.Errorf("%s: %v\n%s", strings.TrimSpace(line), err, out)
 		}
 	}
-	if tried != 12 {
-		t.Errorf("tried %d lines, want 12", tried)
+	if tried != 14 {
+		t.Errorf("tried %d lines, want 14", tried)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestReadme_Routes(t *testing.T) {
 	p := start(t, nil, "play", "--handshake-address", nowhere(t), "--control-address", "127.0.0.1:0")
 	address := fmt.Sprint(p.awaitLog(t, "control API listening")["address"])
 	rows := regexp.MustCompile("(?m)^\\| `([A-Z]+) (\\S+)` \\| (\\d+)").FindAllStringSubmatch(section(t, "routes"), -1)
-	if len(rows) != 19 {
-		t.Errorf("%d routes, want 19", len(rows))
+	if len(rows) != 21 {
+		t.Errorf("%d routes, want 21", len(rows))
 	}
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, row := range rows {
@@ -173,6 +173,8 @@ func TestReadme_Routes(t *testing.T) {
 		switch {
 		case path == "/health/ready":
 			want = "503" // no engine has joined
+		case path == "/requests/{id}":
+			want = "404" // nor got a request
 		case method == http.MethodPatch || method == http.MethodPut:
 			want = "415" // without a body
 		}

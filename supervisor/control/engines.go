@@ -1,8 +1,6 @@
 package control
 
 import (
-	"strconv"
-
 	"github.com/valyala/fasthttp"
 
 	"vllm-vcr/supervisor"
@@ -75,8 +73,8 @@ func (s *Server) resetEngineStats(ctx *fasthttp.RequestCtx) (any, error) {
 // engineIndex reads the engine out of the path. Only the plain decimal form names one: paths are exact.
 func (s *Server) engineIndex(ctx *fasthttp.RequestCtx) (int, error) {
 	text, _ := ctx.UserValue("index").(string)
-	index, err := strconv.Atoi(text)
-	if err != nil || strconv.Itoa(index) != text || index < 0 || index >= s.fleet.Len() {
+	index, ok := decimal(text)
+	if !ok || index < 0 || index >= s.fleet.Len() {
 		return 0, faultf(fasthttp.StatusNotFound, "no engine %q, want an index from 0 to %d", shorten(text), s.fleet.Len()-1)
 	}
 	return index, nil

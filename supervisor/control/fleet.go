@@ -40,6 +40,10 @@ type Fleet interface {
 	EngineStats(ctx context.Context, index int) (ipc.Stats, error)
 	// ResetEngineStats sets the counters of one engine back to 0 and leaves its gauges.
 	ResetEngineStats(ctx context.Context, index int) error
+	// Requests returns the newest requests that match q, at most q.Limit.
+	Requests(ctx context.Context, q ipc.RequestQuery) (supervisor.Requests, error)
+	// EngineRequests returns those of one engine.
+	EngineRequests(ctx context.Context, index int, q ipc.RequestQuery) (supervisor.Requests, error)
 	// Engines shows every engine, whatever its state, within about a second.
 	Engines(ctx context.Context) []supervisor.EngineStatus
 	// Health sums them up, within about a second.

@@ -39,6 +39,9 @@ type fakeFleet struct {
 	DrainFunc        func(context.Context, uint64) (uint64, error)
 	DrainEngineFunc  func(context.Context, int, uint64) (uint64, error)
 
+	RequestsFunc       func(context.Context, ipc.RequestQuery) (supervisor.Requests, error)
+	EngineRequestsFunc func(context.Context, int, ipc.RequestQuery) (supervisor.Requests, error)
+
 	ResetEngineConfigFunc func(context.Context, int) (config.Live, error)
 	ResetEngineStatsFunc  func(context.Context, int) error
 }
@@ -72,6 +75,12 @@ func (f *fakeFleet) Drain(ctx context.Context, timeout uint64) (uint64, error) {
 }
 func (f *fakeFleet) DrainEngine(ctx context.Context, i int, timeout uint64) (uint64, error) {
 	return f.DrainEngineFunc(ctx, i, timeout)
+}
+func (f *fakeFleet) Requests(ctx context.Context, q ipc.RequestQuery) (supervisor.Requests, error) {
+	return f.RequestsFunc(ctx, q)
+}
+func (f *fakeFleet) EngineRequests(ctx context.Context, i int, q ipc.RequestQuery) (supervisor.Requests, error) {
+	return f.EngineRequestsFunc(ctx, i, q)
 }
 func (f *fakeFleet) Engines(ctx context.Context) []supervisor.EngineStatus { return f.EnginesFunc(ctx) }
 

@@ -35,6 +35,7 @@ var metrics = []metric{
 	gauge("held_output_bytes", "Bytes of output that wait for slow readers.", func(e supervisor.EngineStatus) float64 { return float64(e.HeldBytes) }),
 	{describe("held_output_seconds_total", "Seconds in which output was held for a slow reader."), prometheus.CounterValue, func(e supervisor.EngineStatus) float64 { return e.HeldSeconds }},
 	counter("merged_outputs_total", "Outputs that were merged into another because their reader was slow.", func(e supervisor.EngineStatus) uint64 { return e.MergedOutputs }),
+	counter("request_journal_dropped_total", "Finished requests that GET /requests cannot show any more.", func(e supervisor.EngineStatus) uint64 { return e.JournalDropped }),
 	counter("log_lines_dropped_total", "Log lines of the engine's process that nobody took.", func(e supervisor.EngineStatus) uint64 { return e.LogDropped }),
 }
 

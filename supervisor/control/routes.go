@@ -31,6 +31,8 @@ func (s *Server) routes() []route {
 		{fasthttp.MethodGet, "/health/ready", s.getReady},
 		{fasthttp.MethodGet, "/health/live", s.getLive},
 		{fasthttp.MethodGet, "/engines", s.getEngines},
+		{fasthttp.MethodGet, "/requests", s.getRequests},
+		{fasthttp.MethodGet, "/requests/{id}", s.getRequest},
 		{fasthttp.MethodGet, "/engines/{index}/config", s.getEngineConfig},
 		{fasthttp.MethodPatch, "/engines/{index}/config", s.patchEngineConfig},
 		{fasthttp.MethodPost, "/engines/{index}/config/reset", s.resetEngineConfig},

@@ -38,6 +38,11 @@ func countingFleet(reads, changes *atomic.Int64) *fakeFleet {
 		DrainFunc:       func(context.Context, uint64) (uint64, error) { changes.Add(1); return 0, nil },
 		DrainEngineFunc: func(context.Context, int, uint64) (uint64, error) { changes.Add(1); return 0, nil },
 
+		RequestsFunc: func(context.Context, ipc.RequestQuery) (supervisor.Requests, error) {
+			reads.Add(1)
+			return supervisor.Requests{Matched: 1}, nil
+		},
+
 		ResetEngineConfigFunc: func(context.Context, int) (config.Live, error) { return change() },
 		ResetEngineStatsFunc:  func(context.Context, int) error { changes.Add(1); return nil },
 	}
@@ -57,6 +62,8 @@ func TestRoutes(t *testing.T) {
 		"/health/ready":           "GET, HEAD",
 		"/health/live":            "GET, HEAD",
 		"/engines":                "GET, HEAD",
+		"/requests":               "GET, HEAD",
+		"/requests/cmpl-1":        "GET, HEAD",
 		"/engines/0/config":       "GET, HEAD, PATCH",
 		"/engines/1/config/reset": "POST",
 		"/engines/2/stats":        "GET, HEAD",
@@ -120,7 +127,7 @@ func TestRoutes_NotFound(t *testing.T) {
 	a := start(t, &fakeFleet{}, nil, Options{})
 	for _, path := range []string{
 		"/", "/config/", "//config", "/CONFIG", "/conf%69g", "/a/../config", "/./config", "/config/x", "/%2e%2e/config",
-		"/stats/reset/", "/drain/", "/engines/", "/engines/0", "/engines/0/", "/engines/0/reset", "/favicon.ico", "/config;x=1", "/\"<&>",
+		"/stats/reset/", "/drain/", "/requests/", "/requests/a/b", "/engines/", "/engines/0", "/engines/0/", "/engines/0/reset", "/favicon.ico", "/config;x=1", "/\"<&>",
 		"/engines/3/config", "/engines/-1/config", "/engines/00/config", "/engines/+1/config", "/engines/x/stats",
 		"/engines/1.0/stats", "/engines/%31/stats", "/engines/99999999999999999999/config", "/engines//config",
 	} {

@@ -42,13 +42,13 @@ func (e *Engine) block(r *Request) {
 // AdapterLoad returns how many requests run and wait with each adapter. The maps are the caller's.
 func (e *Engine) AdapterLoad() (running, waiting map[string]uint64) {
 	running, waiting = map[string]uint64{}, map[string]uint64{}
-	for _, r := range e.requests {
+	for r, runs := range e.Unfinished() {
 		switch {
 		case r.Adapter == "":
-		case r.state == queued || r.state == blocked:
-			waiting[r.Adapter]++
-		default:
+		case runs:
 			running[r.Adapter]++
+		default:
+			waiting[r.Adapter]++
 		}
 	}
 	return running, waiting

@@ -78,13 +78,13 @@ func (e *Engine) failureType() Finish {
 
 // refuse ends a request that never got into the queue, or not out of it into a slot.
 func (e *Engine) refuse(r *Request, cause Cause) {
-	switch cause {
-	case NothingToDo:
+	switch cause.Outcome() {
+	case OutcomeCompleted:
 		e.counts.Completed++
-	case Aborted, ShuttingDown:
-		e.counts.Aborted++
-	default:
+	case OutcomeFailed:
 		e.counts.Failed++
+	case OutcomeAborted:
+		e.counts.Aborted++
 	}
 	e.end(r, cause.finish(), cause)
 }

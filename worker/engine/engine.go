@@ -11,6 +11,7 @@
 package engine
 
 import (
+	"iter"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -121,6 +122,18 @@ func (e *Engine) Skipped() uint64 { return e.skipped }
 
 // Usage returns the share of the KV cache that running requests hold, 0 … 1.
 func (e *Engine) Usage() float64 { return min(1, float64(e.blocks)/float64(e.cfg.Blocks)) }
+
+// Unfinished has every request that waits or runs, in no order, and whether it runs. The requests are the engine's: they may
+// be read until its next call.
+func (e *Engine) Unfinished() iter.Seq2[*Request, bool] {
+	return func(yield func(*Request, bool) bool) {
+		for _, r := range e.requests {
+			if !yield(r, r.state != queued && r.state != blocked) {
+				return
+			}
+		}
+	}
+}
 
 // Idle says that no request waits or runs.
 func (e *Engine) Idle() bool { return len(e.requests) == 0 }

@@ -103,6 +103,28 @@ const (
 	Unreadable                  // only its id could be read: failed
 )
 
+// Outcome is the counter that the end of a request moves.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OutcomeCompleted Outcome = iota
+	OutcomeFailed
+	OutcomeAborted
+)
+
+// Outcome returns the counter that a request which ends for this cause moves.
+func (c Cause) Outcome() Outcome {
+	switch c {
+	case NothingToDo:
+		return OutcomeCompleted
+	case Aborted, ShuttingDown:
+		return OutcomeAborted
+	default:
+		return OutcomeFailed
+	}
+}
+
 // finish is the reason that a frontend is told; an injected failure draws its own.
 func (c Cause) finish() Finish {
 	switch c {
