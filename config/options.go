@@ -207,7 +207,7 @@ var table = complete([]Option{
 		Value: func(c *Config) Value { return number(&c.StartupTimeout, 0, maxSeconds) }},
 	{Flag: "shutdown-timeout", For: everywhere, Group: GroupProcess, Help: "seconds to drain running requests at SIGTERM before they are aborted",
 		Value: func(c *Config) Value { return number(&c.ShutdownTimeout, 0, maxSeconds) }},
-	{Flag: "restart", Group: GroupProcess, Help: "what to do about a worker that died",
+	{Flag: "restart", Group: GroupProcess, Help: "what to do about a worker, or the front end of serve, that died",
 		Value: func(c *Config) Value { return choice(&c.Restart, RestartNever, RestartOnFailure) }},
 	{Flag: "announce-death", Group: GroupProcess, Help: "tell the frontend ENGINE_CORE_DEAD when a worker died",
 		Value: func(c *Config) Value { return toggle(&c.AnnounceDeath) }},

@@ -67,17 +67,103 @@ func playCompanion(role string) int {
 // startCompanion starts one that behaves in the given way.
 func startCompanion(t *testing.T, role string, within time.Duration) (*Companion, ipc.State, error) {
 	t.Helper()
+	return startCompanions(t, config.Default(), within, role)
+}
+
+// startCompanions starts one whose processes behave in the given ways, the last of which serves all that follow.
+func startCompanions(t *testing.T, cfg config.Config, within time.Duration, roles ...string) (*Companion, ipc.State, error) {
+	t.Helper()
 	root := logs.New(&text{}, logs.JSON, logs.Filter{})
 	t.Cleanup(func() { _ = root.Close() })
-	cfg := config.Default()
 	cfg.Host = "a host"
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
+	started := 0
 	return StartCompanion(ctx, CompanionOptions{Config: cfg, Log: root, Command: func() *exec.Cmd {
 		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(os.Environ(), companionVar+"="+role)
+		cmd.Env = append(os.Environ(), companionVar+"="+roles[min(started, len(roles)-1)])
+		started++
 		return cmd
 	}})
+}
+
+// mortals starts one that is started again when it dies, soon and a few times.
+func mortals(t *testing.T, pause time.Duration, roles ...string) *Companion {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Restart = config.RestartOnFailure
+	c, _, err := startCompanions(t, cfg, patience, roles...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.timing.firstBackoff, c.timing.lastBackoff, c.timing.deathsAllowed = pause, pause, 4
+	return c
+}
+
+// With a restart of workers goes that of the companion, and it is as it was: killed, it comes back, also where it needs two
+// attempts; stopped, it ends.
+func TestCompanion_StartedAgain(t *testing.T) {
+	c := mortals(t, time.Millisecond, listens, leavesAtOnce, listens)
+	first := c.body.Load()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run() }()
+	first.kill()
+	var second *body
+	await(t, "another process listens", func() bool {
+		second = c.body.Load()
+		return second != nil && second != first && alive(second.pid()) && !closed(second.goneC)
+	}, &text{})
+	c.SetFilter("debug")
+	c.Stop(nil)
+	if err := <-ended; err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+	if alive(first.pid()) || alive(second.pid()) {
+		t.Error("a process is left")
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestCompanion_DiesTooOften(t *testing.T) {
+	c := mortals(t, time.Millisecond, leavesLater)
+	if err := c.Run(); err == nil || !strings.Contains(err.Error(), "front end: 4 deaths within 1m0s, the last: ") {
+		t.Errorf("Run = %v, want four deaths", err)
+	}
+}
+
+// What is draining, or stopped, when it would be started again, is not.
+func TestCompanion_NotStartedAgain(t *testing.T) {
+	for name, end := range map[string]func(*Companion){
+		"drained": func(c *Companion) { c.Drain(1); c.Stop(nil) },
+		"stopped": func(c *Companion) { c.Stop(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := mortals(t, time.Hour, leavesLater, staysForever)
+			ended := make(chan error, 1)
+			go func() { ended <- c.Run() }()
+			await(t, "the process is gone", func() bool { return c.body.Load() == nil }, &text{})
+			end(c)
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Errorf("Run = %v, want nil", err)
+				}
+			case <-time.After(patience):
+				t.Fatal("Run goes on")
+			}
+			if c.body.Load() != nil {
+				t.Error("a process was started")
+			}
+		})
+	}
 }
 
 func TestCompanion_ListensUntilStopped(t *testing.T) {
@@ -127,10 +213,11 @@ func TestCompanion_Ends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	gone := c.body.Load().goneC
 	c.Drain(1)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run() }()
-	<-c.goneC
+	<-gone
 	select {
 	case err := <-ended:
 		t.Errorf("Run = %v before Stop", err)

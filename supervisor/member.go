@@ -38,9 +38,7 @@ type member struct {
 	staleFilter bool // its process has yet to hear of the log filter in force
 
 	restarts uint64
-	started  time.Time // of its process, or of the attempt
-	deaths   []time.Time
-	backoff  time.Duration
+	past     past
 	restart  *time.Timer // nil = it is not about to be started again
 }
 
@@ -63,13 +61,13 @@ func (m *member) gone() error { return &GoneError{m.index, m.rank, m.reason} }
 
 // spawn starts a process for m and says everything it has to know.
 func (f *Fleet) spawn(m *member) {
-	m.started = time.Now()
+	m.past.started = time.Now()
 	p, err := f.spawner.start(f.opts.Command(), m.pageFile)
 	if err != nil {
 		f.died(m, err.Error(), false)
 		return
 	}
-	m.process, m.greeted, m.state, m.reason, m.heard = p, false, StateStarting, "", m.started
+	m.process, m.greeted, m.state, m.reason, m.heard = p, false, StateStarting, "", m.past.started
 	cfg := f.cfg.Clone()
 	cfg.Live = m.live.Clone()
 	f.running.Go(p.write)

@@ -7,20 +7,36 @@ import (
 	"time"
 )
 
-// planRestart has m started again after a pause that doubles from death to death, and starts over after a process that
-// lived for longer than the window. Too many deaths in a short time are final.
-func (f *Fleet) planRestart(m *member) {
+// past is what the restart of a process depends on.
+type past struct {
+	started time.Time // of the process there is, or of the attempt
+	deaths  []time.Time
+	backoff time.Duration
+}
+
+// died notes a death, and returns for how long to wait before the next start: a pause that doubles from death to death, and
+// starts over after a process that lived for longer than the window. Too many deaths in a short time are final; why tells of
+// them then, the last of which had that reason.
+func (p *past) died(t timing, reason string) (pause time.Duration, why string) {
 	now := time.Now()
-	m.backoff = f.timing.pause(m.backoff, now.Sub(m.started))
-	m.deaths = append(since(m.deaths, now.Add(-f.timing.deathWindow)), now)
-	if len(m.deaths) >= f.timing.deathsAllowed {
-		m.state = StateFailed
-		m.reason = fmt.Sprintf("%d deaths within %v, the last: %s", len(m.deaths), f.timing.deathWindow, m.reason)
+	p.backoff = t.pause(p.backoff, now.Sub(p.started))
+	p.deaths = append(since(p.deaths, now.Add(-t.deathWindow)), now)
+	if len(p.deaths) >= t.deathsAllowed {
+		return 0, fmt.Sprintf("%d deaths within %v, the last: %s", len(p.deaths), t.deathWindow, reason)
+	}
+	return p.backoff, ""
+}
+
+// planRestart has m started again, unless it died too often.
+func (f *Fleet) planRestart(m *member) {
+	pause, why := m.past.died(f.timing, m.reason)
+	if why != "" {
+		m.state, m.reason = StateFailed, why
 		f.log.Error().Int("engine", m.index).Str("reason", m.reason).Msg("engine failed: it is not started again")
 		return
 	}
-	f.log.Info().Int("engine", m.index).Dur("pause", m.backoff).Msg("engine will be started again")
-	m.restart = time.AfterFunc(m.backoff, func() {
+	f.log.Info().Int("engine", m.index).Dur("pause", pause).Msg("engine will be started again")
+	m.restart = time.AfterFunc(pause, func() {
 		_ = f.send(context.Background(), restartEvent{m}) // after the end of Run nothing is started
 	})
 }

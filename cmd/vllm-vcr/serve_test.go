@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -116,6 +117,49 @@ func TestServe_FrontEndDies(t *testing.T) {
 	p.wantEnd(t, exitFailure, patience)
 	if want := "error: front end: its process was ended by signal 9 (killed)"; !strings.Contains(p.printed(), want) {
 		t.Errorf("printed %q, want %q", p.printed(), want)
+	}
+}
+
+// With a restart of engines goes that of the front end: it comes back at the same port, and the engines join it again.
+func TestServe_FrontEndComesBack(t *testing.T) {
+	p := startServe(t, 2, "--restart", "on-failure", "--inter-token-latency", "20")
+	p.wantAnswer(t, 3)
+	url := fmt.Sprintf("http://%s/v1/completions", p.awaitLog(t, "OpenAI API listening")["address"])
+	asked := make(chan error, 1)
+	go func() {
+		answer, err := http.Post(url, "application/json", strings.NewReader(`{"prompt": "Hello", "max_tokens": 20000}`))
+		if err == nil {
+			err = fmt.Errorf("status %d", answer.StatusCode)
+			answer.Body.Close()
+		}
+		asked <- err
+	}()
+	p.awaitStats(t, `"running":1`)
+	kill(t, childNamed(t, p.cmd.Process.Pid, frontEndProcess))
+	if err := <-asked; !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("a request that ran: %v, want the end of its connection", err)
+	}
+	p.awaitLog(t, "front end was started again")
+	p.awaitHealthy(t)
+	for range 4 {
+		p.wantAnswer(t, 3)
+	}
+	p.awaitStats(t, `"requests_received":6,"requests_completed":5,"requests_failed":0,"requests_aborted":1,"running":0,"waiting":0`)
+	p.signal(t, syscall.SIGTERM)
+	p.wantEnd(t, 0, 3*time.Second)
+}
+
+// awaitStats waits until the counters read so.
+func (p *program) awaitStats(t *testing.T, want string) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.After(patience); !strings.Contains(p.get(t, "/stats"), want); {
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Fatalf("stats = %s for %v, want %s", p.get(t, "/stats"), patience, want)
+		}
 	}
 }
 
