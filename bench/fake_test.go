@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net/http"
 	"os"
@@ -47,34 +46,16 @@ type fakeOne struct {
 	rank      int
 	behaviour string
 	clock     clock
-	in, out   *zmtp.Conn
-	batch     enginecore.Batch
+	joined
+	batch enginecore.Batch
 }
 
 // run joins and serves until ctx ends.
 func (e *fakeOne) run(ctx context.Context, handshake string) error {
-	identity := binary.LittleEndian.AppendUint16(nil, uint16(e.rank))
-	hello, err := zmtp.Dial(ctx, handshake, zmtp.Options{Type: zmtp.Dealer, Identity: identity})
-	if err != nil {
+	var err error
+	if e.joined, err = join(ctx, handshake, e.rank, zmtp.Options{}); err != nil {
 		return err
 	}
-	_ = hello.Send(enginecore.AppendHello(nil, enginecore.Hello{Status: enginecore.StatusHello, Headless: true}))
-	frames, err := hello.Recv()
-	if err != nil {
-		return err
-	}
-	init, err := enginecore.DecodeInit(frames[0])
-	if err != nil {
-		return err
-	}
-	if e.in, err = zmtp.Dial(ctx, init.Inputs[0], zmtp.Options{Type: zmtp.Dealer, Identity: identity}); err != nil {
-		return err
-	}
-	if e.out, err = zmtp.Dial(ctx, init.Outputs[0], zmtp.Options{Type: zmtp.Push}); err != nil {
-		return err
-	}
-	_ = e.in.Send(enginecore.AppendReady(nil, &enginecore.ReadyResponse{DType: "float32"}))
-	_ = hello.Send(enginecore.AppendHello(nil, enginecore.Hello{Status: enginecore.StatusReady, Headless: true}))
 	defer context.AfterFunc(ctx, func() { _ = e.in.Close(ctx) })()
 	return e.serve(ctx)
 }

@@ -11,9 +11,11 @@ import (
 type figure struct {
 	Name    string  `json:"name"`
 	Unit    string  `json:"unit"`
-	Value   float64 `json:"value"`
+	Value   float64 `json:"value"`              // the median of the rounds
 	AtMost  float64 `json:"at_most,omitempty"`  // the bar; 0 = none
 	AtLeast float64 `json:"at_least,omitempty"` // likewise
+
+	Rounds []float64 `json:"rounds,omitempty"` // what each of several came to
 }
 
 func (f figure) missed() bool { return f.AtMost > 0 && f.Value > f.AtMost || f.Value < f.AtLeast }
@@ -43,6 +45,36 @@ func (fs *figures) spread(name string, h *hist, medianAtMost float64) {
 	fs.bar(name+" p50", "ms", milliseconds(h.quantile(0.5)), medianAtMost)
 	fs.add(name+" p99", "ms", milliseconds(h.quantile(0.99)))
 	fs.add(name+" max", "ms", milliseconds(h.most))
+}
+
+// join adds another round. A figure that only some rounds have is the median of those.
+func (fs *figures) join(round figures) {
+	if fs.lates = round.lates; fs.list == nil {
+		fs.list = round.list
+		for i := range fs.list {
+			fs.list[i].Rounds = []float64{fs.list[i].Value}
+		}
+		return
+	}
+	for _, f := range round.list {
+		at := slices.IndexFunc(fs.list, func(own figure) bool { return own.Name == f.Name })
+		if at < 0 {
+			f.Rounds = []float64{f.Value}
+			fs.list = append(fs.list, f)
+			continue
+		}
+		fs.list[at].enter(f.Value)
+	}
+}
+
+func (f *figure) enter(value float64) {
+	f.Rounds = append(f.Rounds, value)
+	sorted := slices.Sorted(slices.Values(f.Rounds))
+	middle := len(sorted) / 2
+	f.Value = sorted[middle]
+	if len(sorted)%2 == 0 {
+		f.Value = (sorted[middle-1] + sorted[middle]) / 2
+	}
 }
 
 func (fs *figures) find(name string) (figure, bool) {
@@ -77,18 +109,19 @@ type report struct {
 
 // measured is one scenario with all engines.
 type measured struct {
-	Name  string      `json:"name"`
-	About string      `json:"about"`
-	Runs  []engineRun `json:"runs"` // the engine's, then its peers'
+	Name        string      `json:"name"`
+	About       string      `json:"about"`
+	LoadAverage float64     `json:"load_average"` // of the machine, one minute's, when the runs began
+	Others      float64     `json:"others"`       // processors that were busy meanwhile with what bench didn't start; -1 = not known
+	Runs        []engineRun `json:"runs"`         // the engine's, then its peers'
 }
 
 // engineRun is one scenario with one engine.
 type engineRun struct {
-	Engine      string  `json:"engine"`
-	LoadAverage float64 `json:"load_average"` // of the machine, one minute's, when the run began
-	Figures     figures `json:"figures"`
-	Error       string  `json:"error,omitempty"`
-	err         error
+	Engine  string  `json:"engine"`
+	Figures figures `json:"figures"`
+	Error   string  `json:"error,omitempty"`
+	err     error
 }
 
 // rival makes what vLLM's server came to the bar of a figure of the first, if both have it.

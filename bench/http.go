@@ -12,6 +12,8 @@ const (
 	streamedBar = 3 * 246_000 // tokens per second, on two processors
 	addedBar    = 1           // ms that a front end adds to the median time to first token
 	streamsBar  = 300         // MB of all processes
+	residentBar = 200         // MB of all processes, with 512 streams
+	serveBar    = 2           // CPU-seconds of all processes per million tokens
 )
 
 // frontEndCost is the figure in which a server has to be no worse than vLLM's.
@@ -20,14 +22,26 @@ const frontEndCost = "front end CPU per million tokens"
 // measureHTTP asks a server for all it can.
 func measureHTTP(ctx context.Context, v server, d time.Duration) (figures, error) {
 	var fs figures
-	w, l, err := drive(ctx, v, shape{engines: 1, slots: 512, tokens: 128}, d)
+	s := shape{engines: 1, slots: 512, tokens: 128}
+	w, l, err := drive(ctx, v, s, d)
 	if err != nil {
 		return fs, err
 	}
-	fs.add(frontEndCost, "s", w.perMillion())
-	fs.atLeast("streamed tokens", "/s", w.totals.tokens()/w.took.Seconds(), streamedBar)
+	fs.bar("all processes' CPU per million tokens", "s", w.perMillion(w.all), serveBar)
+	fs.add(frontEndCost, "s", w.perMillion(w.frontEnd))
+	fs.atLeast("streamed tokens", "/s", w.tokensPerSecond(), streamedBar)
+	fs.bar("all processes resident", "MB", w.resident, residentBar)
 	fs.spread("first token after", &l.first, 0)
 	w.rates(&fs)
+	s.prompt = longPrompt
+	long, _, err := drive(ctx, v, s, d)
+	if err != nil {
+		return fs, fmt.Errorf("long prompts: %w", err)
+	}
+	name := fmt.Sprintf("%d-token prompts: ", longPrompt)
+	fs.bar(name+"all processes' CPU per million tokens", "s", long.perMillion(long.all), serveBar)
+	fs.add(name+"streamed tokens", "/s", long.tokensPerSecond())
+	fs.atLeast(name+"share of the short ones' tokens", "", ratio(long.tokensPerSecond(), w.tokensPerSecond()), promptBar)
 	return fs, nil
 }
 
@@ -52,7 +66,7 @@ func measureHTTPPaced(ctx context.Context, v server, d time.Duration) (figures, 
 	}
 	fs.spread("first token late", &l.first, 0)
 	fs.spread("later token late", &l.later, 0)
-	fs.add(frontEndCost, "s", w.perMillion())
+	fs.add(frontEndCost, "s", w.perMillion(w.frontEnd))
 	w.rates(&fs)
 	return fs, nil
 }
@@ -67,7 +81,7 @@ func measureHTTPStreams(ctx context.Context, v server, d time.Duration) (figures
 		return fs, err
 	}
 	fs.bar("all processes resident", "MB", w.resident, streamsBar)
-	fs.add(frontEndCost, "s", w.perMillion())
+	fs.add(frontEndCost, "s", w.perMillion(w.frontEnd))
 	fs.spread("first token late", &l.first, 0)
 	fs.spread("later token late", &l.later, 0)
 	w.rates(&fs)
@@ -117,17 +131,6 @@ func (l *httpLoad) run(h *host, d time.Duration) (httpWindow, error) {
 
 // bareLateness is what a client of the engines sees of the same load.
 func bareLateness(ctx context.Context, t target, s shape, d time.Duration) (*lateness, error) {
-	l := newLoad(s)
-	r, err := build(ctx, t, setup{engines: s.engines, seqs: s.slots, ttft: s.ttft, itl: s.itl}, l.events())
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	if err := l.start(ctx, r.frontend.Client(0)); err != nil {
-		return nil, err
-	}
-	if _, err := l.observe(ctx, r, d); err != nil {
-		return nil, err
-	}
-	return &l.lanes[0].late, l.stop(ctx, s.over+10*time.Second)
+	_, late, err := pace(ctx, t, s, d)
+	return late, err
 }

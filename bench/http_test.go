@@ -24,7 +24,7 @@ func TestScenarios_HTTP(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			o := options{servers: []server{c.server}, duration: briefly}
+			o := options{rounds: 1, servers: []server{c.server}, duration: briefly}
 			for _, s := range scenarios {
 				if s.name != c.name {
 					continue

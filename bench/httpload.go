@@ -32,7 +32,7 @@ type httpLoad struct {
 
 // newHTTPLoad prepares a load, which ends with ctx. It is to be closed.
 func newHTTPLoad(ctx context.Context, h *host, s shape) (*httpLoad, error) {
-	request, err := chatRequest(h.address, h.model, s.tokens)
+	request, err := chatRequest(h.address, h.model, s.prompt, s.tokens)
 	if err != nil {
 		return nil, err
 	}

@@ -92,5 +92,9 @@ func (w *httpWindow) rates(fs *figures) {
 	fs.add("front end resident", "MB", w.frontEndResident)
 }
 
-// perMillion is the front end's CPU-seconds per million tokens.
-func (w *httpWindow) perMillion() float64 { return ratio(w.frontEnd.Seconds(), w.totals.tokens()/1e6) }
+// perMillion is CPU-seconds per million tokens.
+func (w *httpWindow) perMillion(cpu time.Duration) float64 {
+	return ratio(cpu.Seconds(), w.totals.tokens()/1e6)
+}
+
+func (w *httpWindow) tokensPerSecond() float64 { return ratio(w.totals.tokens(), w.took.Seconds()) }

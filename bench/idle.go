@@ -8,8 +8,11 @@ import (
 	"vllm-vcr/frontend/engineclient"
 )
 
-// settling is how long an engine is left alone before it is looked at.
-const settling = time.Second
+// How long an engine is left alone before it is looked at: for a moment, or until the last timer of its start has gone.
+const (
+	settling  = time.Second
+	fullQuiet = 8 * time.Second
+)
 
 // measureIdle watches an engine that nobody asks anything.
 func measureIdle(ctx context.Context, t target, window time.Duration) (figures, error) {
@@ -19,7 +22,7 @@ func measureIdle(ctx context.Context, t target, window time.Duration) (figures, 
 		return fs, err
 	}
 	defer r.close()
-	if err := pause(ctx, settling); err != nil {
+	if err := pause(ctx, fullQuiet); err != nil {
 		return fs, err
 	}
 	before, err := readUsage(r.engine.pid())
@@ -35,8 +38,9 @@ func measureIdle(ctx context.Context, t target, window time.Duration) (figures, 
 	}
 	percent := func(cpu time.Duration) float64 { return 100 * ratio(cpu.Seconds(), after.at.Sub(before.at).Seconds()) }
 	worker := after.workers()
-	fs.bar("worker resident", "MB", slices.Max(after.megabytes()[worker:]), 25)
-	fs.bar("worker CPU", "%", percent(after.cpu[worker]-before.cpu[worker]), 0.5)
+	fs.bar("worker resident", "MB", slices.Max(after.megabytes()[worker:]), 20)
+	fs.bar("worker CPU", "%", percent(after.cpu[worker]-before.cpu[worker]), 0.1)
+	fs.bar("worker wake-ups", "/s", perSecond(after.switches[worker]-before.switches[worker], after.at.Sub(before.at)), 1)
 	fs.add("all processes resident", "MB", sum(after.megabytes()))
 	fs.add("all processes CPU", "%", percent(after.cpuSince(before)))
 	return fs, nil

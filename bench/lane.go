@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -35,7 +36,7 @@ type slot struct {
 }
 
 func newLane(l *load, rank int) *lane {
-	return &lane{load: l, rank: rank, request: newRequest(l.shape.tokens), slots: make([]slot, l.shape.slots)}
+	return &lane{load: l, rank: rank, request: newRequest(cmp.Or(l.shape.prompt, shortPrompt), l.shape.tokens), slots: make([]slot, l.shape.slots)}
 }
 
 // begin sends the first request of a slot.

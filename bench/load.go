@@ -15,6 +15,7 @@ import (
 type shape struct {
 	engines   int
 	slots     int           // requests that run at once on each engine
+	prompt    int           // tokens of each prompt; 0 = shortPrompt
 	tokens    int           // of each request
 	over      time.Duration // the first requests are spread over this time; 0 = all at once
 	ttft, itl time.Duration // what the engines were told, for lateness

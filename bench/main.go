@@ -16,10 +16,23 @@ var errMissed = errors.New("a figure missed its bar")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := command(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// command is what this process is for: bench itself, or a part that bench starts in a process of its own.
+func command(ctx context.Context, args []string) error {
+	switch {
+	case len(args) > 0 && args[0] == limitArg:
+		return runLimit(ctx, args[1:])
+	case len(args) > 0 && args[0] == busyArg:
+		return runBusy()
+	case len(args) > 0 && args[0] == probeArg:
+		return runProbe(ctx, args[1:])
+	}
+	return run(ctx, args, os.Stdout)
 }
 
 // run does what the arguments say and prints to out. A scenario that fails doesn't keep the others from running.
@@ -52,21 +65,46 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// measure runs one scenario with every engine or server, one after the other.
+// measure runs one scenario with every engine or server, one after the other, in as many rounds as were asked for. One that
+// fails is not tried again.
 func (o *options) measure(ctx context.Context, s scenario) measured {
-	m := measured{Name: s.name, About: s.about}
-	for _, t := range o.trials(s) {
-		load := loadAverage()
-		figures, err := t.run(ctx)
-		r := engineRun{Engine: t.name, LoadAverage: load, Figures: figures}
-		if err != nil {
-			r.err = fmt.Errorf("%s: %s: %w", s.name, t.name, err)
-			r.Error = err.Error()
+	m := measured{Name: s.name, About: s.about, LoadAverage: loadAverage()}
+	others := watchOthers()
+	trials := o.trials(s)
+	m.Runs = make([]engineRun, len(trials))
+	for round := range o.roundsOf(s) {
+		for i, t := range trials {
+			r := &m.Runs[i]
+			r.Engine = t.name
+			if r.err != nil {
+				continue
+			}
+			o.progress(s, t, round)
+			figures, err := t.run(ctx)
+			if err != nil {
+				r.err = fmt.Errorf("%s: %s: %w", s.name, t.name, err)
+				r.Error = err.Error()
+			}
+			r.Figures.join(figures)
 		}
-		m.Runs = append(m.Runs, r)
 	}
+	o.progressDone()
+	m.Others = others.share()
 	m.rival(s.rival)
 	return m
+}
+
+// progress says on stderr what is being measured, where somebody looks.
+func (o *options) progress(s scenario, t trial, round int) {
+	if o.terminal {
+		fmt.Fprintf(os.Stderr, "\r\x1b[K%s: %s, round %d of %d", s.name, t.name, round+1, o.roundsOf(s))
+	}
+}
+
+func (o *options) progressDone() {
+	if o.terminal {
+		fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
 }
 
 // save writes the files that were asked for.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -14,14 +15,19 @@ import (
 var errHelp = errors.New("help was asked for")
 
 // maxDuration keeps a slip of the pen from running for days.
-const maxDuration = 10 * time.Minute
+const (
+	maxDuration = 10 * time.Minute
+	maxRounds   = 100
+)
 
 // options are the command line, checked.
 type options struct {
 	scenarios []scenario
 	targets   []target
 	servers   []server
-	duration  time.Duration // of each measured window
+	duration  time.Duration // measured of each engine in each scenario, all rounds together
+	rounds    int
+	terminal  bool // somebody looks at stderr
 	strict    bool
 	json      string // file; "" = none
 	plot      bool
@@ -36,9 +42,10 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	var peers []target
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(out)
-	pattern := set.String("run", ".", "scenarios to run, a `regexp`: "+scenarioNames())
+	pattern := set.String("run", "", "scenarios to run, a `regexp`: "+scenarioNames()+"; without it all but growth and waiting")
 	name := set.String("name", "engine", "what the table calls the engine")
-	set.DurationVar(&o.duration, "duration", 5*time.Second, "length of each measured window")
+	set.DurationVar(&o.duration, "duration", 5*time.Second, "time measured of each engine in each scenario, all rounds together")
+	set.IntVar(&o.rounds, "rounds", 5, "rounds of each scenario, in which the engines take turns; the tables show the medians, and least and most")
 	set.BoolVar(&o.strict, "strict", false, "exit with 1 if a figure misses its bar")
 	set.StringVar(&o.json, "json", "", "write all figures to this `file`")
 	set.BoolVar(&o.plot, "plot", false, "draw how late tokens were, into bench/out/lateness.svg")
@@ -62,6 +69,8 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	if len(command) == 0 {
 		command = defaultCommand
 	}
+	stderr, err := os.Stderr.Stat()
+	o.terminal = err == nil && stderr.Mode()&os.ModeCharDevice != 0
 	o.targets = append([]target{{name: *name, command: command}}, peers...)
 	return o, o.check(*pattern)
 }
@@ -75,14 +84,30 @@ func parsePeer(s string) (target, error) {
 	return target{name: name, command: argv}, nil
 }
 
+// choose picks the scenarios.
+func (o *options) choose(pattern string) error {
+	if pattern == "" {
+		o.scenarios = matching(nil)
+		return nil
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return err
+	}
+	if o.scenarios = matching(re); len(o.scenarios) == 0 {
+		return fmt.Errorf("%q matches none of %s", pattern, scenarioNames())
+	}
+	return nil
+}
+
 // check picks the scenarios and joins all faults.
 func (o *options) check(pattern string) error {
 	var errs []error
-	re, err := regexp.Compile(pattern)
-	if err != nil {
+	if err := o.choose(pattern); err != nil {
 		errs = append(errs, fmt.Errorf("run: %w", err))
-	} else if o.scenarios = matching(re); len(o.scenarios) == 0 {
-		errs = append(errs, fmt.Errorf("run: %q matches none of %s", pattern, scenarioNames()))
+	}
+	if o.rounds < 1 || o.rounds > maxRounds {
+		errs = append(errs, fmt.Errorf("rounds: %d, want 1 to %d", o.rounds, maxRounds))
 	}
 	if o.duration <= 0 || o.duration > maxDuration {
 		errs = append(errs, fmt.Errorf("duration: %v, want more than 0 and at most %v", o.duration, maxDuration))

@@ -91,6 +91,24 @@ func (m member) cpuTime() (time.Duration, error) {
 	return total, nil
 }
 
+// switches is how often the living threads of a process gave up their processor to wait, from /proc/PID/task/TID/status.
+func (m member) switches() uint64 {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", m.pid)) // the pattern is good
+	var total uint64
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has just gone
+		}
+		_, line, found := strings.Cut(string(b), "\nvoluntary_ctxt_switches:\t")
+		digits, _, _ := strings.Cut(line, "\n")
+		if n, err := strconv.ParseUint(digits, 10, 64); found && err == nil {
+			total += n
+		}
+	}
+	return total
+}
+
 // resident is the process's resident set in bytes, from /proc/PID/statm.
 func (m member) resident() (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", m.pid))
@@ -113,6 +131,7 @@ type usage struct {
 	at       time.Time
 	cpu      []time.Duration // by process, the root first
 	resident []int64         // bytes
+	switches []uint64        // how often its threads have gone to sleep
 }
 
 // readUsage reads the usage of an engine command and its workers.
@@ -131,7 +150,7 @@ func readUsage(root int) (usage, error) {
 		if err != nil {
 			return usage{}, err
 		}
-		u.cpu, u.resident = append(u.cpu, cpu), append(u.resident, rss)
+		u.cpu, u.resident, u.switches = append(u.cpu, cpu), append(u.resident, rss), append(u.switches, m.switches())
 	}
 	return u, nil
 }

@@ -9,11 +9,8 @@ import (
 	"vllm-vcr/frontend/engineclient"
 )
 
-const (
-	readyEngines = 8
-	readyTries   = 5
-	readyBar     = 500 // ms
-)
+// readyBar is in milliseconds.
+const readyBar = 150
 
 // measureReady starts engines before and after the frontend that they look for.
 func measureReady(ctx context.Context, t target, _ time.Duration) (figures, error) {
@@ -25,16 +22,11 @@ func measureReady(ctx context.Context, t target, _ time.Duration) (figures, erro
 		{"command started after", readyAfter},
 		{"command started before", readyBefore},
 	} {
-		var times hist
-		for range readyTries {
-			took, err := c.try(ctx, t)
-			if err != nil {
-				return fs, fmt.Errorf("%s: %w", c.name, err)
-			}
-			times.add(took)
+		took, err := c.try(ctx, t)
+		if err != nil {
+			return fs, fmt.Errorf("%s: %w", c.name, err)
 		}
-		fs.add(c.name+" p50", "ms", milliseconds(times.quantile(0.5)))
-		fs.bar(c.name+" max", "ms", milliseconds(times.most), readyBar)
+		fs.bar(c.name, "ms", milliseconds(took), readyBar)
 	}
 	return fs, nil
 }
@@ -42,7 +34,7 @@ func measureReady(ctx context.Context, t target, _ time.Duration) (figures, erro
 // readyAfter has the handshake address up first. The time includes the start of all processes.
 func readyAfter(ctx context.Context, t target) (time.Duration, error) {
 	start := time.Now()
-	r, err := build(ctx, t, setup{engines: readyEngines, seqs: 128}, engineclient.Events{})
+	r, err := build(ctx, t, setup{engines: fleetSize, seqs: 128}, engineclient.Events{})
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +50,7 @@ func readyBefore(ctx context.Context, t target) (time.Duration, error) {
 		return 0, err
 	}
 	address := "tcp://" + port
-	engine, err := startProcess(t.argv(setup{engines: readyEngines, seqs: 128}, address))
+	engine, err := startProcess(t.argv(setup{engines: fleetSize, seqs: 128}, address))
 	if err != nil {
 		return 0, err
 	}
@@ -67,7 +59,7 @@ func readyBefore(ctx context.Context, t target) (time.Duration, error) {
 		return 0, err
 	}
 	start := time.Now()
-	f, err := engineclient.Listen(engineclient.Options{Handshake: address, Engines: readyEngines})
+	f, err := engineclient.Listen(engineclient.Options{Handshake: address, Engines: fleetSize})
 	if err != nil {
 		engine.stop()
 		return 0, errors.Join(err, engine.ended())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 
 	"vllm-vcr/protocol/enginecore"
@@ -9,15 +10,15 @@ import (
 
 // An id is as long as a frontend's and carries the slot that the request runs in, so that no map is needed to find it:
 //
-//	cmpl-bench-SSSS-GGGGGGGG    slot and generation in hexadecimal
+//	cmpl-bench-SSSSSSSS-GGGGGGGG    slot and generation in hexadecimal
 const (
-	idTemplate   = "cmpl-bench-0000-00000000"
+	idTemplate   = "cmpl-bench-00000000-00000000"
 	slotAt       = len("cmpl-bench-")
-	generationAt = slotAt + 5
+	generationAt = slotAt + 9
 )
 
-// promptTokens is the length of every prompt.
-const promptTokens = 16
+// shortPrompt and longPrompt are lengths of prompts, in tokens; the first is that of a shape that names none.
+const shortPrompt, longPrompt = 32, 1024
 
 // request is an encoded ADD of which only the id changes.
 type request struct {
@@ -25,12 +26,12 @@ type request struct {
 	id      []byte // the part of payload that is the id
 }
 
-// newRequest encodes an ADD that asks for that many tokens.
-func newRequest(tokens int) *request {
+// newRequest encodes an ADD with a prompt of that many tokens that asks for so many.
+func newRequest(prompted, tokens int) *request {
 	sampling := enginecore.DefaultSampling()
 	sampling.MaxTokens = uint32(tokens)
 	sampling.IgnoreEOS = true
-	prompt := make([]uint32, promptTokens)
+	prompt := make([]uint32, prompted)
 	for i := range prompt {
 		prompt[i] = uint32(1000 + i)
 	}
@@ -43,21 +44,24 @@ func newRequest(tokens int) *request {
 
 // number sets the id, and returns the payload, which is valid until the next call.
 func (r *request) number(slot int, generation uint32) []byte {
-	hex.Encode(r.id[slotAt:], []byte{byte(slot >> 8), byte(slot)})
-	hex.Encode(r.id[generationAt:], []byte{byte(generation >> 24), byte(generation >> 16), byte(generation >> 8), byte(generation)})
+	var b [8]byte
+	binary.BigEndian.PutUint32(b[:4], uint32(slot))
+	binary.BigEndian.PutUint32(b[4:], generation)
+	hex.Encode(r.id[slotAt:], b[:4])
+	hex.Encode(r.id[generationAt:], b[4:])
 	return r.payload
 }
 
 // parseID reads slot and generation of an id; false if it is none of ours.
 func parseID(id []byte) (slot int, generation uint32, ok bool) {
-	var b [6]byte
+	var b [8]byte
 	if len(id) != len(idTemplate) || id[generationAt-1] != '-' {
 		return 0, 0, false
 	}
-	_, err1 := hex.Decode(b[:2], id[slotAt:slotAt+4])
-	_, err2 := hex.Decode(b[2:], id[generationAt:])
+	_, err1 := hex.Decode(b[:4], id[slotAt:generationAt-1])
+	_, err2 := hex.Decode(b[4:], id[generationAt:])
 	if err1 != nil || err2 != nil {
 		return 0, 0, false
 	}
-	return int(b[0])<<8 | int(b[1]), uint32(b[2])<<24 | uint32(b[3])<<16 | uint32(b[4])<<8 | uint32(b[5]), true
+	return int(binary.BigEndian.Uint32(b[:4])), binary.BigEndian.Uint32(b[4:]), true
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 // printMeasured prints a scenario as a table: a line for each figure, a column for each engine, the ratio to the first
 // peer, and the bar.
 func printMeasured(w io.Writer, m measured) {
-	fmt.Fprintf(w, "\n%s: %s (load average %.1f)\n", m.Name, m.About, m.Runs[0].LoadAverage)
+	fmt.Fprintf(w, "\n%s: %s (%s)\n", m.Name, m.About, m.quietness())
 	head := []string{"figure", "unit"}
 	for _, r := range m.Runs {
 		head = append(head, r.Engine)
@@ -28,6 +29,22 @@ func printMeasured(w io.Writer, m measured) {
 			fmt.Fprintf(w, "  %s: %s\n", r.Engine, r.Error)
 		}
 	}
+}
+
+// quietness tells what else the machine did.
+func (m *measured) quietness() string {
+	if m.Others < 0 {
+		return fmt.Sprintf("load average %.1f", m.LoadAverage)
+	}
+	return fmt.Sprintf("load average %.1f before, other processes used %.2f CPUs meanwhile", m.LoadAverage, m.Others)
+}
+
+// text is the figure, and from where to where it went in several rounds.
+func (f figure) text() string {
+	if len(f.Rounds) < 2 {
+		return number(f.Value)
+	}
+	return fmt.Sprintf("%s (%s–%s)", number(f.Value), number(slices.Min(f.Rounds)), number(slices.Max(f.Rounds)))
 }
 
 // names are the figures of all engines, without their values.
@@ -52,7 +69,7 @@ func (m *measured) row(f figure) []string {
 			row = append(row, "-")
 			continue
 		}
-		row = append(row, number(own.Value))
+		row = append(row, own.text())
 		values = append(values, own.Value)
 	}
 	if len(m.Runs) > 1 {

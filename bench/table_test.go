@@ -30,8 +30,8 @@ func example() measured {
 	peer.add("tokens", "/s", 439_000)
 	peer.add("requests", "/s", 0)
 	peer.bar("theirs", "MB", 14.71, 25)
-	return measured{Name: "example", About: "made up", Runs: []engineRun{
-		{Engine: "engine", LoadAverage: 1.25, Figures: engine},
+	return measured{Name: "example", About: "made up", LoadAverage: 1.25, Others: 0.5, Runs: []engineRun{
+		{Engine: "engine", Figures: engine},
 		{Engine: "peer", Figures: peer},
 		{Engine: "third", Error: "it fell over"},
 	}}

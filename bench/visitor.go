@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -20,17 +21,20 @@ type visitor struct {
 	sent   time.Time
 }
 
-// chatPrompt is a handful of words, like the prompt of the other scenarios.
-const chatPrompt = "Tell me of an engine that answers many people at once."
+// chatPrompt is a handful of words, like the prompt of the other scenarios: about chatPromptTokens in any vocabulary.
+const (
+	chatPrompt       = "Tell me of an engine that answers many people at once. "
+	chatPromptTokens = 12
+)
 
-// chatRequest is a whole HTTP request for a streamed chat completion of that many tokens.
-func chatRequest(host, model string, tokens int) ([]byte, error) {
+// chatRequest is a whole HTTP request for a streamed chat completion of so many tokens, with a prompt of about as many as said.
+func chatRequest(host, model string, prompted, tokens int) ([]byte, error) {
 	name, err := json.Marshal(model)
 	if err != nil {
 		return nil, err
 	}
 	body := fmt.Sprintf(`{"model":%s,"messages":[{"role":"user","content":"%s"}],"max_tokens":%d,"ignore_eos":true,`+
-		`"stream":true,"stream_options":{"include_usage":true}}`, name, chatPrompt, tokens)
+		`"stream":true,"stream_options":{"include_usage":true}}`, name, strings.Repeat(chatPrompt, max(1, prompted/chatPromptTokens)), tokens)
 	return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		host, len(body), body), nil
 }

@@ -56,12 +56,18 @@ func (w window) perMillion(cpu time.Duration) float64 {
 	return ratio(cpu.Seconds(), float64(w.totals.tokens)/1e6)
 }
 
+func (w window) tokensPerSecond() float64 { return perSecond(w.totals.tokens, w.took) }
+
+func (w window) outputsPerMessage() float64 {
+	return ratio(float64(w.totals.outputs), float64(w.totals.messages))
+}
+
 // rates adds what every load has.
 func (fs *figures) rates(w window) {
 	fs.add("requests", "/s", perSecond(w.totals.requests, w.took))
-	fs.add("output tokens", "/s", perSecond(w.totals.tokens, w.took))
+	fs.add("output tokens", "/s", w.tokensPerSecond())
 	fs.add("messages", "/s", perSecond(w.totals.messages, w.took))
-	fs.add("outputs per message", "", ratio(float64(w.totals.outputs), float64(w.totals.messages)))
+	fs.add("outputs per message", "", w.outputsPerMessage())
 	fs.add("bytes per token", "B", ratio(float64(w.totals.bytes), float64(w.totals.tokens)))
 	fs.add("engine CPU", "%", 100*ratio(w.engineCPU.Seconds(), w.took.Seconds()))
 	fs.add("bench's own CPU", "%", 100*ratio(w.benchCPU.Seconds(), w.took.Seconds()))

@@ -69,6 +69,7 @@ func newSpawner() *spawner {
 func (s *spawner) run() {
 	defer close(s.done)
 	runtime.LockOSThread()
+	shortenSlice()
 	for r := range s.requests {
 		p, err := start(r.cmd, r.page)
 		r.made <- spawned{p, err}

@@ -414,3 +414,55 @@ func TestProcess_KillAfterWait(t *testing.T) {
 }
 
 func onFailure(cfg *config.Config) { cfg.Restart = config.RestartOnFailure }
+
+// Every thread of a worker has the slice of the thread that started it, and that is workerSlice where the kernel knows such
+// a thing.
+func TestProcess_Slice(t *testing.T) {
+	s := newSpawner()
+	defer s.stop()
+	cmd := exec.Command("sleep", "60")
+	p, err := s.start(cmd, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		p.kill()
+		p.hangUp()
+		p.wait()
+	}()
+	got, err := unix.SchedGetAttr(p.pid(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(chan uint64, 1)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine, and its slice with it
+		shortenSlice()
+		attr, err := unix.SchedGetAttr(0, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		want <- attr.Runtime
+	}()
+	if want := <-want; got.Runtime != want {
+		t.Errorf("slice of a worker = %v, want %v", time.Duration(got.Runtime), time.Duration(want))
+	}
+	if err := kernelKnowsSlices(); err == nil && got.Runtime != uint64(workerSlice) {
+		t.Errorf("slice of a worker = %v on a kernel that knows slices, want %v", time.Duration(got.Runtime), workerSlice)
+	}
+}
+
+func kernelKnowsSlices() error {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor); err != nil {
+		return err
+	}
+	if major < 6 || major == 6 && minor < 12 {
+		return errors.ErrUnsupported
+	}
+	return nil
+}

@@ -20,6 +20,9 @@ const (
 	maxInputTime = time.Millisecond
 )
 
+// maxBusy is how long the loop goes on without a pause.
+const maxBusy = time.Millisecond
+
 // input is one thing that reached the engine. All inputs, whoever sent them, go through one queue in order and are
 // applied between two steps.
 type input interface {
@@ -35,6 +38,8 @@ type loop struct {
 
 	clock   Clock
 	alarm   *alarm
+	single  bool        // the process has one P
+	waited  engine.Time // when the loop last had to wait
 	engine  *engine.Engine
 	page    *ipc.Page
 	outputs *outputs
@@ -101,8 +106,23 @@ func (l *loop) run(ctx context.Context) (err error) {
 			}
 			l.retire()
 		}
-		alarm = l.alarm.at(now, next)
+		alarm = l.alarm.at(now, l.breathe(now, next))
 	}
+}
+
+// breathe puts off by a moment what is due already, where the loop has not waited for maxBusy. A process of one P hears of
+// what came over its sockets when it waits, else from Go's monitor thread every 10 ms: so long would arrivals, aborts and
+// control calls take. With several Ps another one listens, and a wait might take those 10 ms itself.
+func (l *loop) breathe(now, next engine.Time) engine.Time {
+	switch {
+	case !l.single:
+	case next > now:
+		l.waited = now
+	case now-l.waited > maxBusy:
+		l.waited = now
+		return now + 1
+	}
+	return next
 }
 
 // wait returns the input that the next turn begins with, or nil when the alarm goes.

@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/oklog/run"
@@ -120,7 +121,7 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 	page.Generation.Store(start.Generation)
 	l := &loop{
 		inputs: make(chan input, maxInputs), ended: make(chan struct{}), retiredC: make(chan struct{}),
-		clock: NewClock(), alarm: alarm, page: page, report: report,
+		clock: NewClock(), alarm: alarm, single: runtime.GOMAXPROCS(0) == 1, page: page, report: report,
 		live: start.Config.Live, traced: recorded != nil, logDropped: root.Dropped,
 		utilities: newUtilities(start.Config.TokensPerBlock),
 		log:       target(root, logs.EngineCore, start),

@@ -57,9 +57,9 @@ type Engine struct {
 	counts Counts
 
 	requests   map[string]*Request // all that wait or run
-	waiting    queue               // in order of admission
+	waiting    queue[*Request]     // in order of admission
 	newcomers  []*Request          // arrivals since the last step
-	due        queue               // running requests whose next chunk leaves later
+	due        calendar            // running requests whose next chunk leaves later
 	ready      []*Request          // running requests whose next chunk is due in the coming step
 	spare      []*Request          // the slice that ready is swapped with
 	prefilling []*Request          // running requests whose prompt is unfinished, in order of admission
@@ -92,8 +92,8 @@ func New(cfg Config, sink Sink) *Engine {
 		counts:   cfg.Counts,
 		requests: make(map[string]*Request),
 		adapters: make(map[string]uint64),
-		waiting:  queue{less: byArrival},
-		due:      queue{less: byLeaveTime},
+		waiting:  requestQueue(byArrival),
+		due:      newCalendar(),
 		failures: stream(cfg.Seed, cfg.Index, purposeFailures),
 		latency:  stream(cfg.Seed, cfg.Index, purposeLatency),
 	}

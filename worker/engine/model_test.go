@@ -181,7 +181,7 @@ func (m *model) finish(t *rapid.T) {
 		m.now = max(m.now, next)
 	}
 	m.check(t)
-	if len(m.open) > 0 || !m.engine.Idle() || len(m.engine.prefilling) > 0 || m.engine.due.len() > 0 || len(m.engine.ready) > 0 {
+	if len(m.open) > 0 || !m.engine.Idle() || len(m.engine.prefilling) > 0 || !m.engine.due.empty() || len(m.engine.ready) > 0 {
 		t.Fatalf("%d requests never ended", len(m.open))
 	}
 }

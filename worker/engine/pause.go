@@ -54,10 +54,11 @@ func (e *Engine) postpone(d Time) {
 		r.ready += d
 		r.due += d
 		if r.state == paced {
+			e.due.remove(r)
 			r.leave = roundUp(r.due, e.cfg.Granularity)
+			e.due.add(r)
 		}
 	}
-	e.due.restore()
 }
 
 // inOrderOfArrival returns the requests that match, so that what is done to all of them is done in a fixed order.

@@ -2,11 +2,16 @@ package engine
 
 import "cmp"
 
-// queue is a binary heap of requests that knows where each of them sits, so that any can be taken out. A request is in
-// one queue at a time.
-type queue struct {
-	items []*Request
-	less  func(a, b *Request) bool
+// queue is a binary heap that knows where each item sits, so that any can be taken out. An item is in one queue at a time.
+type queue[T any] struct {
+	items []T
+	less  func(a, b T) bool
+	pos   func(T) *int // where an item keeps its place
+}
+
+// requestQueue orders requests.
+func requestQueue(less func(a, b *Request) bool) queue[*Request] {
+	return queue[*Request]{less: less, pos: func(r *Request) *int { return &r.pos }}
 }
 
 func byArrival(a, b *Request) bool { return a.arrival < b.arrival }
@@ -21,57 +26,44 @@ func byPriority(a, b *Request) bool {
 	return a.arrival < b.arrival
 }
 
-func byLeaveTime(a, b *Request) bool {
-	if a.leave != b.leave {
-		return a.leave < b.leave
+func (q *queue[T]) len() int { return len(q.items) }
+
+// first returns the least item, or the zero value.
+func (q *queue[T]) first() (least T) {
+	if len(q.items) > 0 {
+		least = q.items[0]
 	}
-	return a.turn < b.turn
+	return least
 }
 
-func (q *queue) len() int { return len(q.items) }
+func (q *queue[T]) push(item T) {
+	at := len(q.items)
+	*q.pos(item) = at
+	q.items = append(q.items, item)
+	q.up(at)
+}
 
-// first returns the least request, or nil.
-func (q *queue) first() *Request {
-	if len(q.items) == 0 {
-		return nil
+// pop takes out the least item, or returns the zero value.
+func (q *queue[T]) pop() T {
+	least := q.first()
+	if len(q.items) > 0 {
+		q.remove(least)
 	}
-	return q.items[0]
+	return least
 }
 
-func (q *queue) push(r *Request) {
-	r.pos = len(q.items)
-	q.items = append(q.items, r)
-	q.up(r.pos)
-}
-
-// pop takes out the least request, or returns nil.
-func (q *queue) pop() *Request {
-	r := q.first()
-	if r != nil {
-		q.remove(r)
-	}
-	return r
-}
-
-func (q *queue) remove(r *Request) {
+func (q *queue[T]) remove(item T) {
 	last := len(q.items) - 1
-	i := r.pos
+	i := *q.pos(item)
 	q.swap(i, last)
-	q.items[last] = nil
+	clear(q.items[last:])
 	q.items = q.items[:last]
 	if i < last && !q.down(i) {
 		q.up(i)
 	}
 }
 
-// restore makes a heap of the items again after their keys were changed.
-func (q *queue) restore() {
-	for i := len(q.items)/2 - 1; i >= 0; i-- {
-		q.down(i)
-	}
-}
-
-func (q *queue) up(i int) {
+func (q *queue[T]) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
 		if !q.less(q.items[i], q.items[parent]) {
@@ -83,7 +75,7 @@ func (q *queue) up(i int) {
 }
 
 // down reports whether the item at i moved.
-func (q *queue) down(i int) bool {
+func (q *queue[T]) down(i int) bool {
 	start := i
 	for {
 		child := 2*i + 1
@@ -102,7 +94,7 @@ func (q *queue) down(i int) bool {
 	return i > start
 }
 
-func (q *queue) swap(i, j int) {
+func (q *queue[T]) swap(i, j int) {
 	q.items[i], q.items[j] = q.items[j], q.items[i]
-	q.items[i].pos, q.items[j].pos = i, j
+	*q.pos(q.items[i]), *q.pos(q.items[j]) = i, j
 }

@@ -28,7 +28,8 @@ type Request struct {
 	Admitted Time // when it got its slot
 
 	state    state
-	pos      int    // place in the queue that holds it
+	pos      int    // place in the queue or the day that holds it
+	day      *day   // of the calendar, nil = it is in none
 	arrival  uint64 // sequence number of its arrival
 	turn     uint64 // sequence number of its admission
 	pace     *Params

@@ -29,10 +29,7 @@ func (e *Engine) next(now Time) Time {
 	if len(e.ready) > 0 || e.canHandHeld() {
 		return now
 	}
-	next := Never
-	if r := e.due.first(); r != nil {
-		next = r.leave
-	}
+	next := e.due.next()
 	if len(e.prefilling) > 0 {
 		next = min(next, e.round.end)
 	}
@@ -41,10 +38,12 @@ func (e *Engine) next(now Time) Time {
 
 // collectDue moves the requests whose leave time has come to the ready list.
 func (e *Engine) collectDue(now Time) {
-	for r := e.due.first(); r != nil && r.leave <= now; r = e.due.first() {
-		e.due.remove(r)
+	from := len(e.ready)
+	for e.due.next() <= now {
+		e.ready = e.due.take(e.ready)
+	}
+	for _, r := range e.ready[from:] {
 		r.state = inReady
-		e.ready = append(e.ready, r)
 	}
 }
 
@@ -118,7 +117,7 @@ func (e *Engine) schedule(now Time, r *Request) {
 	}
 	r.state = paced
 	r.leave = roundUp(r.due, e.cfg.Granularity)
-	e.due.push(r)
+	e.due.add(r)
 }
 
 func roundUp(t Time, grid time.Duration) Time {
