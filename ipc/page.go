@@ -22,6 +22,14 @@ type counters struct {
 	HeldNanos atomic.Uint64
 	// Merged counts outputs that left as part of a later one.
 	Merged atomic.Uint64
+	// late counts outputs that left after their time, see AddLate.
+	late lateness
+	// Saturated is 1 while the process, and not what it simulates, sets the pace.
+	Saturated atomic.Uint64
+	// InputsHigh is the most inputs that ever waited for the engine.
+	InputsHigh atomic.Uint64
+	// OutputHigh is the most bytes of output that ever waited for one client to read.
+	OutputHigh atomic.Uint64
 	// Generation is the number of the last change the engine applied.
 	Generation atomic.Uint64
 	// LogDropped counts log lines that nobody took.
@@ -88,6 +96,7 @@ func (p *Page) CloseLedger() uint64 {
 	p.Running.Store(0)
 	p.Waiting.Store(0)
 	p.HeldBytes.Store(0)
+	p.Saturated.Store(0)
 	p.JournalDropped.Add(p.JournalKept.Swap(0))
 	return lost
 }

@@ -34,6 +34,14 @@ type EngineStatus struct {
 	HeldBytes     uint64  `json:"held_bytes"`
 	HeldSeconds   float64 `json:"held_seconds"`
 	MergedOutputs uint64  `json:"merged_outputs"`
+	// Saturated says that its process, and not what it simulates, sets the pace: it was busy for nearly all of the last second, or
+	// outputs left late.
+	Saturated bool `json:"saturated"`
+	// High-water marks since the supervisor's start: inputs that waited for the engine, bytes of output that waited for one
+	// client to read.
+	InputsHigh uint64   `json:"input_queue_high"`
+	OutputHigh uint64   `json:"output_queue_high_bytes"`
+	Lateness   Lateness `json:"lateness"`
 	// LogDropped counts log lines of its process that nobody took.
 	LogDropped uint64 `json:"log_lines_dropped"`
 	// JournalDropped counts finished requests that its journal has forgotten.

@@ -62,6 +62,7 @@ func (f *Fleet) Engines(ctx context.Context) []EngineStatus {
 }
 
 func (m *member) status() EngineStatus {
+	strain := m.page.Strain()
 	s := EngineStatus{
 		Index: m.index, Rank: m.rank, State: m.shown(), Restarts: m.restarts, Joined: m.joined, Reason: m.reason,
 		Generation:    m.page.Generation.Load(),
@@ -72,6 +73,10 @@ func (m *member) status() EngineStatus {
 		HeldSeconds:   time.Duration(m.page.HeldNanos.Load()).Seconds(),
 		MergedOutputs: m.page.Merged.Load(),
 		LogDropped:    m.page.LogDropped.Load(),
+		Saturated:     strain.Saturated,
+		InputsHigh:    strain.InputsHigh,
+		OutputHigh:    strain.OutputHigh,
+		Lateness:      newLateness(strain),
 
 		JournalDropped: m.page.JournalDropped.Load(),
 	}

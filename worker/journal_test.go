@@ -172,7 +172,7 @@ func TestJournal_FitsIntoAFrame(t *testing.T) {
 			}
 			defer file.Close()
 			defer page.Close()
-			l := &loop{clock: NewClock(), engine: engine.New(engine.Config{}, nil), outputs: &outputs{journal: newJournal(n, page)}}
+			l := &loop{clock: NewClock(), engine: engine.New(engine.Config{}, nil), strain: &strain{page: page}, outputs: &outputs{journal: newJournal(n, page)}}
 			for range n {
 				req := &engine.Request{ID: tt.id, Adapter: tt.id, PromptTokens: 1<<64 - 1, MaxTokens: 1<<64 - 1, Caller: &caller{external: tt.id}}
 				l.outputs.journal.arrive(req)

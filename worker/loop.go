@@ -43,6 +43,7 @@ type loop struct {
 	engine  *engine.Engine
 	page    *ipc.Page
 	outputs *outputs
+	strain  *strain
 	report  func(ipc.State)
 
 	live     config.Live
@@ -98,7 +99,7 @@ func (l *loop) run(ctx context.Context) (err error) {
 			l.abortAll(now)
 			return err
 		}
-		next := l.turn(now, first)
+		next := min(l.turn(now, first), l.measureStrain(now))
 		if l.drained(now) {
 			l.abortAll(now)
 			if !l.drain.stays {
@@ -161,6 +162,7 @@ func (l *loop) applyQueued(now engine.Time, first input) {
 	if first == nil {
 		return
 	}
+	raise(&l.page.InputsHigh, uint64(1+len(l.inputs)))
 	first.apply(l, now)
 	if isCall(first) {
 		return
@@ -198,6 +200,17 @@ func (l *loop) publish(now engine.Time) {
 
 // heldInterval is how often what is held is looked at while nothing else happens.
 const heldInterval = 100 * time.Millisecond
+
+// measureStrain looks whether the loop keeps up, and returns when to look again.
+func (l *loop) measureStrain(now engine.Time) engine.Time {
+	next, changed := l.strain.worked(now, l.clock.Now())
+	if changed {
+		s := l.page.Strain()
+		l.log.Info().Bool("saturated", s.Saturated).Uint64("inputs_high", s.InputsHigh).Uint64("output_high_bytes", s.OutputHigh).
+			Msg("this process sets the pace, or no longer does")
+	}
+	return next
+}
 
 // measureHeld accounts for what slow readers hold up, and returns when to look again: as long as anything waits for a
 // client that was held.

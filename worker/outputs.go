@@ -26,6 +26,7 @@ type outputs struct {
 	coord   *zmtp.Conn // nil = no coordinator
 	told    statsFeed  // the coordinator
 	counted statsFeed  // client 0
+	strain  *strain
 	steps   uint64
 	idle    bool // the loop waits after this turn: its messages need nobody else to send them
 	verbose bool // log_requests
@@ -45,6 +46,7 @@ type outlet struct {
 	conn   *zmtp.Conn       // nil while it is lost
 	chunks enginecore.Batch // what the step handed over
 	ends   enginecore.Batch // requests that ended with no tokens; they leave first, without stats
+	queued int64            // what the socket had when this turn first asked, in bytes; -1 = not asked
 }
 
 // load is what schedulers and frontends are told of an engine.
@@ -75,12 +77,24 @@ func (o *outputs) outlet(client uint32) *outlet {
 func (t *outlet) reset(o *outputs) {
 	t.chunks.Reset(o.version, o.rank)
 	t.ends.Reset(o.version, o.rank)
+	t.queued = -1
 }
+
+// Late implements engine.Sink.
+func (o *outputs) Late(by engine.Time, n int) { o.strain.left(by, uint64(n)) }
 
 // Full implements engine.Sink. A client that is lost takes everything.
 func (o *outputs) Full(client uint32) bool {
 	t := o.outlet(client)
-	return t != nil && t.conn.Queued()+int64(t.chunks.Size()) >= fullBytes
+	return t != nil && t.waiting() >= fullBytes
+}
+
+// waiting is the output that the client has yet to read, in bytes. Within a turn the socket is asked once.
+func (t *outlet) waiting() int64 {
+	if t.queued < 0 {
+		t.queued = t.conn.Queued()
+	}
+	return t.queued + int64(t.chunks.Size())
 }
 
 // Chunk implements engine.Sink.
@@ -165,6 +179,9 @@ func (o *outputs) flushChunks(now engine.Time, l load) engine.Time {
 			if next = o.counted.due(now, l, t.chunks.Len() > 0); next <= now {
 				stats, next = o.stats(l), engine.Never
 			}
+		}
+		if t.conn != nil && t.chunks.Len() > 0 {
+			raise(&o.strain.page.OutputHigh, uint64(t.waiting()))
 		}
 		if t.conn != nil && (t.chunks.Len() > 0 || stats != nil) {
 			o.send(t.conn, t.chunks.Finish(stats, now.Seconds()))

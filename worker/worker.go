@@ -126,7 +126,9 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 		utilities: newUtilities(start.Config.TokensPerBlock),
 		log:       target(root, logs.EngineCore, start),
 	}
+	l.strain = &strain{page: page, since: l.clock.Now()}
 	l.outputs = &outputs{
+		strain:  l.strain,
 		version: version, rank: uint32(rank(start)),
 		verbose: start.Config.LogRequests, log: target(root, logs.Engine, start),
 		journal: newJournal(start.Config.RequestJournal, page),

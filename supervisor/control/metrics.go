@@ -35,9 +35,15 @@ var metrics = []metric{
 	gauge("held_output_bytes", "Bytes of output that wait for slow readers.", func(e supervisor.EngineStatus) float64 { return float64(e.HeldBytes) }),
 	{describe("held_output_seconds_total", "Seconds in which output was held for a slow reader."), prometheus.CounterValue, func(e supervisor.EngineStatus) float64 { return e.HeldSeconds }},
 	counter("merged_outputs_total", "Outputs that were merged into another because their reader was slow.", func(e supervisor.EngineStatus) uint64 { return e.MergedOutputs }),
+	gauge("saturated", "1 while the engine's process, and not what it simulates, sets the pace.", func(e supervisor.EngineStatus) float64 { return truth(e.Saturated) }),
+	gauge("input_queue_high", "The most inputs that ever waited for the engine.", func(e supervisor.EngineStatus) float64 { return float64(e.InputsHigh) }),
+	gauge("output_queue_high_bytes", "The most bytes of output that ever waited for one client to read.", func(e supervisor.EngineStatus) float64 { return float64(e.OutputHigh) }),
 	counter("request_journal_dropped_total", "Finished requests that GET /requests cannot show any more.", func(e supervisor.EngineStatus) uint64 { return e.JournalDropped }),
 	counter("log_lines_dropped_total", "Log lines of the engine's process that nobody took.", func(e supervisor.EngineStatus) uint64 { return e.LogDropped }),
 }
+
+// lateness is how late outputs left that had to wait for their time.
+var lateness = describe("lateness_seconds", "How long after their time paced outputs left.")
 
 // engineState has a series for each state, 1 for the one the engine is in.
 var engineState = describe("engine_state", "1 for the state the engine is in, 0 for every other.", "state")
@@ -87,6 +93,7 @@ type snapshot []supervisor.EngineStatus
 // Describe tells the registry which families there can be.
 func (s snapshot) Describe(c chan<- *prometheus.Desc) {
 	c <- engineState
+	c <- lateness
 	for _, m := range metrics {
 		c <- m.desc
 	}
@@ -100,11 +107,29 @@ func (s snapshot) Collect(c chan<- prometheus.Metric) {
 			c <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(engine), rank)
 		}
 		for _, state := range engineStates {
-			in := 0.0
-			if engine.State == state {
-				in = 1
-			}
-			c <- prometheus.MustNewConstMetric(engineState, prometheus.GaugeValue, in, rank, state)
+			c <- prometheus.MustNewConstMetric(engineState, prometheus.GaugeValue, truth(engine.State == state), rank, state)
+		}
+		late := engine.Lateness
+		c <- prometheus.MustNewConstHistogram(lateness, late.Outputs, late.Seconds, cumulated(late.Buckets), rank)
+	}
+}
+
+// truth is a fact as a gauge shows it.
+func truth(fact bool) float64 {
+	if fact {
+		return 1
+	}
+	return 0
+}
+
+// cumulated is what a histogram is made of: by its bound in seconds, how many are at or below.
+func cumulated(buckets []supervisor.LateBucket) map[float64]uint64 {
+	all := map[float64]uint64{}
+	var sum uint64
+	for _, b := range buckets {
+		if sum += b.Outputs; b.AtMost >= 0 {
+			all[b.AtMost/1000] = sum
 		}
 	}
+	return all
 }

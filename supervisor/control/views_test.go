@@ -76,7 +76,8 @@ func TestHealth_Live(t *testing.T) {
 
 func twoEngines(context.Context) []supervisor.EngineStatus {
 	return []supervisor.EngineStatus{
-		{Index: 0, Rank: 4, PID: 17, State: supervisor.StateReady, Generation: 2, Stats: ipc.Stats{Received: 9, Completed: 8, Running: 1}, HeldSeconds: 1.5},
+		{Index: 0, Rank: 4, PID: 17, State: supervisor.StateReady, Generation: 2, Stats: ipc.Stats{Received: 9, Completed: 8, Running: 1}, HeldSeconds: 1.5, Saturated: true, InputsHigh: 12,
+			Lateness: supervisor.Lateness{Outputs: 5, Seconds: 0.25, Buckets: []supervisor.LateBucket{{AtMost: 0.1, Outputs: 3}, {AtMost: 2.5, Outputs: 1}, {AtMost: -1, Outputs: 1}}}},
 		{Index: 1, Rank: 5, State: supervisor.StateDead, Restarts: 3, Lost: 2, Dropped: 1, LogDropped: 6, Reason: "signal 9"},
 	}
 }
@@ -134,6 +135,13 @@ func TestMetrics(t *testing.T) {
 		`vllm_vcr_messages_dropped_total{engine="5"} 1`,
 		`vllm_vcr_held_output_seconds_total{engine="4"} 1.5`,
 		`vllm_vcr_log_lines_dropped_total{engine="5"} 6`,
+		`vllm_vcr_saturated{engine="4"} 1`,
+		`vllm_vcr_saturated{engine="5"} 0`,
+		`vllm_vcr_input_queue_high{engine="4"} 12`,
+		`vllm_vcr_lateness_seconds_bucket{engine="4",le="0.0001"} 3`,
+		`vllm_vcr_lateness_seconds_bucket{engine="4",le="0.0025"} 4`,
+		`vllm_vcr_lateness_seconds_bucket{engine="4",le="+Inf"} 5`,
+		`vllm_vcr_lateness_seconds_sum{engine="4"} 0.25`,
 		`vllm_vcr_engine_state{engine="4",state="ready"} 1`,
 		`vllm_vcr_engine_state{engine="4",state="dead"} 0`,
 		`vllm_vcr_engine_state{engine="5",state="dead"} 1`,
@@ -143,7 +151,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	helps := strings.Count(got.body, "# HELP vllm_vcr_")
-	if helps != len(metrics)+1 || helps != strings.Count(got.body, "# TYPE ") {
-		t.Errorf("%d families are described, want %d", helps, len(metrics)+1)
+	if helps != len(metrics)+2 || helps != strings.Count(got.body, "# TYPE ") {
+		t.Errorf("%d families are described, want %d", helps, len(metrics)+2)
 	}
 }

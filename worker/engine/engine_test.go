@@ -33,6 +33,7 @@ func (r *recorder) run() {
 
 func (r *recorder) Queued(*Request)                   {}
 func (r *recorder) Admit(*Request)                    {}
+func (r *recorder) Late(Time, int)                    {}
 func (r *recorder) Full(uint32) bool                  { return false }
 func (r *recorder) End(_ *Request, f Finish, _ Cause) { r.ends[f]++ }
 func (r *recorder) Chunk(q *Request, tokens []uint32, f Finish, first bool) {
@@ -188,6 +189,7 @@ type discard struct{ tokens int }
 
 func (*discard) Queued(*Request)                                       {}
 func (*discard) Admit(*Request)                                        {}
+func (*discard) Late(Time, int)                                        {}
 func (*discard) Full(uint32) bool                                      { return false }
 func (*discard) End(*Request, Finish, Cause)                           {}
 func (d *discard) Chunk(_ *Request, tokens []uint32, _ Finish, _ bool) { d.tokens += len(tokens) }

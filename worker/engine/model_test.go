@@ -198,6 +198,12 @@ func (m *model) Admit(r *Request) {
 	}
 }
 
+func (m *model) Late(by Time, n int) {
+	if by < 0 || n < 1 {
+		m.errorf("%d chunks late by %v, want at least one and not before its time", n, by)
+	}
+}
+
 func (m *model) Full(client uint32) bool { return m.full[client] }
 
 // Chunk checks that tokens come once a step, never too early and never too many.

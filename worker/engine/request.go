@@ -150,6 +150,9 @@ type Sink interface {
 	Chunk(r *Request, tokens []uint32, finish Finish, first bool)
 	// End ends r with no tokens; r is forgotten.
 	End(r *Request, finish Finish, cause Cause)
+	// Late says that the next n chunks to be handed over were to leave so long before. It is asked for chunks that had to
+	// wait for their time, not for those that nothing delays.
+	Late(by Time, n int)
 	// Full says that enough is waiting for a client: what falls due for it is held from now on, until Engine.Release.
 	Full(client uint32) bool
 }

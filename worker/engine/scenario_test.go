@@ -264,6 +264,10 @@ func (s *scenario) End(r *Request, finish Finish, cause Cause) {
 	causes := []string{"duplicate", "too long", "injected", "no sampling", "unknown adapter", "nothing to do", "aborted", "shutting down", "paused", "unreadable"}
 	s.print("%v %s ends%s: %s", s.now, r.ID, finishNames[finish], causes[cause])
 }
+
+// Late is not part of a trace: the clock of a scenario stops nowhere.
+func (s *scenario) Late(Time, int) {}
+
 func (s *scenario) Full(client uint32) bool { return s.full[client] }
 func (s *scenario) Chunk(r *Request, tokens []uint32, finish Finish, first bool) {
 	mark := ""

@@ -39,8 +39,10 @@ func (e *Engine) next(now Time) Time {
 // collectDue moves the requests whose leave time has come to the ready list.
 func (e *Engine) collectDue(now Time) {
 	from := len(e.ready)
-	for e.due.next() <= now {
+	for leave := e.due.next(); leave <= now; leave = e.due.next() {
+		before := len(e.ready)
 		e.ready = e.due.take(e.ready)
+		e.sink.Late(now-leave, len(e.ready)-before)
 	}
 	for _, r := range e.ready[from:] {
 		r.state = inReady
@@ -76,7 +78,10 @@ func (e *Engine) fallDue(now Time, r *Request) {
 		e.hand(r, n)
 	}
 	if !last {
-		r.due += e.gap(r)
+		gap := e.gap(r)
+		if r.due += gap; gap > 0 && r.due <= now {
+			e.sink.Late(now-r.due, 1)
+		}
 		e.schedule(now, r)
 	}
 }
