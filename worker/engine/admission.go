@@ -33,7 +33,7 @@ func (e *Engine) start(now Time, r *Request) {
 	r.Admitted = now
 	e.takeAdapter(r)
 	e.grow(r, max(1, r.PromptTokens))
-	r.pace = e.params
+	r.pace = e.paramsFor(r)
 	r.ready = now + e.firstTokenDelay(r)
 	r.unfilled = max(1, r.PromptTokens)
 	e.sink.Admit(r)
@@ -84,6 +84,7 @@ func (e *Engine) abort(now Time, r *Request, cause Cause) {
 	if r.state != queued && r.state != blocked {
 		e.leaveSlot(r)
 	}
+	r.unbook()
 	delete(e.requests, r.ID)
 	e.refuse(r, cause)
 }

@@ -5,6 +5,9 @@ package engine
 func (e *Engine) Add(now Time, r *Request) {
 	e.counts.Received++
 	r.Arrived, r.state = now, arriving
+	if r.Own != nil {
+		e.arriveOwn(r)
+	}
 	switch {
 	case e.draining:
 		e.refuse(r, ShuttingDown)
@@ -14,12 +17,31 @@ func (e *Engine) Add(now Time, r *Request) {
 		e.refuse(r, PausedByClient)
 	case e.tooLong(r):
 		e.refuse(r, TooLong)
-	case e.fails():
-		e.counts.Failed++
-		e.end(r, e.failureType(), Injected)
 	default:
-		e.enqueue(now, r)
+		e.receive(now, r)
 	}
+}
+
+// receive queues a request that may run, unless a fault or the share of failures strikes it.
+func (e *Engine) receive(now Time, r *Request) {
+	if f := e.onArrival(now, r); f != nil {
+		e.apply(f)
+		if f.Kind != FaultCrash {
+			e.fail(r, f.Kind.finish())
+			return
+		}
+		e.crashed = true // with r in its queue
+	} else if finish, fails := e.fails(r); fails {
+		e.fail(r, finish)
+		return
+	}
+	e.enqueue(now, r)
+}
+
+// fail counts and ends a request that a fault has struck.
+func (e *Engine) fail(r *Request, finish Finish) {
+	e.counts.Failed++
+	e.end(r, finish, Injected)
 }
 
 // Reject counts and ends a request that the caller found a fault in.
@@ -38,6 +60,10 @@ func (e *Engine) enqueue(now Time, r *Request) {
 	}
 	if r.Pooling {
 		r.length = 1
+	}
+	r.bound = r.length
+	if len(e.faults) > 0 || r.Own != nil {
+		e.book(now, r)
 	}
 	r.state = queued
 	e.requests[r.ID] = r
@@ -67,13 +93,15 @@ func (e *Engine) tooLong(r *Request) bool {
 }
 
 // fails draws only while failures are switched on, and from a stream that nothing else reads.
-func (e *Engine) fails() bool {
-	return e.params.FailureRate > 0 && e.failures.Float64() < e.params.FailureRate
-}
-
-func (e *Engine) failureType() Finish {
-	types := e.params.FailureTypes
-	return types[e.failures.IntN(len(types))]
+func (e *Engine) fails(r *Request) (finish Finish, fails bool) {
+	p, random := e.paramsFor(r), e.failures
+	if r.Own != nil && r.Own.Failures {
+		random = r.random
+	}
+	if p.FailureRate == 0 || random.Float64() >= p.FailureRate {
+		return 0, false
+	}
+	return p.FailureTypes[random.IntN(len(p.FailureTypes))], true
 }
 
 // refuse ends a request that never got into the queue, or not out of it into a slot.

@@ -47,6 +47,8 @@ type Counts struct {
 	Received, Completed, Failed, Aborted uint64
 	// Merged counts the outputs that a slow reader cost: each was handed over as part of a later one.
 	Merged uint64
+	// Faults counts how often faults of each kind have struck.
+	Faults [FaultKinds]uint64
 }
 
 // Engine is one simulated engine. Make it with [New].
@@ -77,6 +79,9 @@ type Engine struct {
 	admitting uint64            // sequence number of the last admission
 
 	pause    pause
+	still    stillness
+	faults   []*Fault // that are armed, in the order in which they were
+	crashed  bool     // nothing happens any more
 	draining bool
 
 	failures *rand.Rand

@@ -70,10 +70,14 @@ func (e *Engine) handHeldOf(index uint32, c *client) {
 		if r.state == gone {
 			continue
 		}
+		if r.failing && r.emitted == r.generated {
+			e.failRunning(r)
+			continue
+		}
 		if c.full = c.full || e.sink.Full(index); !c.full {
 			e.hand(r, min(maxHeldTokens, r.generated-r.emitted))
 		}
-		if r.held = r.emitted < r.generated; r.held {
+		if r.held = r.emitted < r.generated || r.failing; r.held {
 			rest = append(rest, r)
 		}
 	}

@@ -58,32 +58,36 @@ func (p *Params) underLoad(d time.Duration, running uint64) time.Duration {
 
 // firstTokenDelay draws the time from admission to the first token.
 func (e *Engine) firstTokenDelay(r *Request) time.Duration {
-	if e.cfg.Latency != nil {
+	if e.cfg.Latency != nil && (r.Own == nil || !r.Own.FirstToken) {
 		return e.scaled(e.cfg.Latency.FirstToken(e.latency, r.PromptTokens, e.running))
 	}
 	p := r.pace
 	if p.TTFT == 0 && p.TTFTStdDev == 0 {
 		mean := duration(float64(p.PrefillOverhead) + float64(r.PromptTokens)*float64(p.PrefillPerToken))
-		return e.scaled(e.draw(p.underLoad(mean, e.running), p.PrefillStdDev))
+		return e.scaled(e.draw(r, p.underLoad(mean, e.running), p.PrefillStdDev))
 	}
-	return e.scaled(e.draw(p.underLoad(p.TTFT, e.running), p.TTFTStdDev))
+	return e.scaled(e.draw(r, p.underLoad(p.TTFT, e.running), p.TTFTStdDev))
 }
 
 // gap draws the time from one chunk of r to the next, when the first of them falls due.
 func (e *Engine) gap(r *Request) time.Duration {
-	if e.cfg.Latency != nil {
+	if e.cfg.Latency != nil && (r.Own == nil || !r.Own.Gaps) {
 		return e.scaled(e.cfg.Latency.Gap(e.latency, r.PromptTokens, e.running))
 	}
-	return e.scaled(e.draw(r.pace.underLoad(r.pace.ITL, e.running), r.pace.ITLStdDev))
+	return e.scaled(e.draw(r, r.pace.underLoad(r.pace.ITL, e.running), r.pace.ITLStdDev))
 }
 
 // draw returns a normal deviate kept within 0.3 and 1.7 of its mean. Without a deviation nothing is drawn.
-func (e *Engine) draw(mean, deviation time.Duration) time.Duration {
+func (e *Engine) draw(r *Request, mean, deviation time.Duration) time.Duration {
 	if mean == 0 || deviation == 0 {
 		return mean
 	}
+	random := e.latency
+	if r.Own != nil {
+		random = r.random
+	}
 	m := float64(mean)
-	x := m + float64(deviation)*e.latency.NormFloat64()
+	x := m + float64(deviation)*random.NormFloat64()
 	return duration(min(max(x, 0.3*m), 1.7*m))
 }
 

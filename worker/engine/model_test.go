@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ func TestEngine_Invariants(t *testing.T) {
 			"fast":    m.fast,
 			"pause":   m.pause,
 			"resume":  func(*rapid.T) { m.engine.Resume(m.now) },
+			"arm":     m.arm,
+			"disarm":  m.disarm,
 			"":        m.check,
 		})
 		m.finish(t)
@@ -37,6 +40,7 @@ type model struct {
 	last   map[string]Time // when a request's last chunk came
 	stepAt Time
 	full   map[uint32]bool
+	faults []*Fault // all there ever were
 	errs   []string
 }
 
@@ -129,8 +133,54 @@ func (m *model) pause(t *rapid.T) {
 	m.engine.Pause(m.now, mode, rapid.Bool().Draw(t, "refuse"))
 }
 
+// arm draws any fault but a crash, after which there is nothing to check.
+func (m *model) arm(t *rapid.T) {
+	f := &Fault{
+		Kind:        rapid.SampledFrom([]FaultKind{FaultError, FaultLength, FaultRepetition, FaultStall, FaultHang}).Draw(t, "kind"),
+		Count:       rapid.Uint64Range(0, 3).Draw(t, "count"),
+		Duration:    time.Duration(rapid.IntRange(0, 9).Draw(t, "duration")) * time.Millisecond,
+		AfterTokens: rapid.Uint64Range(0, 4).Draw(t, "after"),
+		Delay:       time.Duration(rapid.IntRange(0, 3).Draw(t, "delay")) * time.Millisecond,
+	}
+	if f.Kind == FaultHang {
+		f.Count = 0
+	}
+	m.faults = append(m.faults, f)
+	m.engine.Arm(m.now, f)
+}
+
+func (m *model) disarm(t *rapid.T) {
+	if len(m.faults) > 0 {
+		m.engine.Disarm(m.now, rapid.SampledFrom(m.faults).Draw(t, "fault"))
+	}
+}
+
+// checkFaults finds faults that struck too often, and places in them that nobody has.
+func (m *model) checkFaults() {
+	var applied [FaultKinds]uint64
+	booked := map[*Fault]uint64{}
+	for _, r := range m.engine.requests {
+		for _, f := range r.faults {
+			booked[f]++
+		}
+	}
+	for _, f := range m.faults {
+		applied[f.Kind] += f.Applied
+		if f.Count > 0 && f.Applied+f.booked > f.Count {
+			m.errorf("a fault for %d requests struck %d and waits for %d", f.Count, f.Applied, f.booked)
+		}
+		if f.booked != booked[f] {
+			m.errorf("a fault waits for %d requests, of which there are %d", f.booked, booked[f])
+		}
+	}
+	if applied != m.engine.counts.Faults {
+		m.errorf("counts of faults %v; they add up to %v", m.engine.counts.Faults, applied)
+	}
+}
+
 func (m *model) check(t *rapid.T) {
 	e := m.engine
+	m.checkFaults()
 	var running, decoding, backlog, blocks uint64
 	adapters := map[string]bool{}
 	for _, r := range e.requests {
@@ -173,6 +223,9 @@ func (m *model) check(t *rapid.T) {
 // finish lets everything end, and finds what is left.
 func (m *model) finish(t *rapid.T) {
 	m.engine.Resume(m.now)
+	for _, f := range m.faults {
+		m.engine.Disarm(m.now, f)
+	}
 	for client := range uint32(3) {
 		delete(m.full, client)
 		m.engine.Release(client)
@@ -211,6 +264,9 @@ func (m *model) Chunk(r *Request, tokens []uint32, finish Finish, first bool) {
 	if m.full[r.Client] {
 		m.errorf("%s: tokens for a client that is full", r.ID)
 	}
+	if m.engine.Hung() {
+		m.errorf("%s: tokens while the engine hangs", r.ID)
+	}
 	if at, ok := m.last[r.ID]; ok && at == m.stepAt {
 		m.errorf("%s: two chunks in one step", r.ID)
 	}
@@ -239,11 +295,21 @@ func (m *model) checkEnd(r *Request, finish Finish) {
 	}
 }
 
-func (m *model) End(r *Request, finish Finish, _ Cause) {
+func (m *model) End(r *Request, finish Finish, cause Cause) {
 	if finish == NotFinished {
 		m.errorf("%s ends without a reason", r.ID)
 	}
+	if got := m.got[r.ID]; cause == Injected && got > 0 && !m.explained(finish, got) {
+		m.errorf("%s ends with %d after %d tokens, which no fault asked for", r.ID, finish, got)
+	}
 	m.end(r)
+}
+
+// explained says that a fault has a request end like that.
+func (m *model) explained(finish Finish, tokens uint64) bool {
+	return slices.ContainsFunc(m.faults, func(f *Fault) bool {
+		return f.Kind.fatal() && f.Kind.finish() == finish && f.AfterTokens == tokens && f.Applied > 0
+	})
 }
 
 func (m *model) end(r *Request) {

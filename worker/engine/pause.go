@@ -19,7 +19,12 @@ type pause struct {
 	active  bool // nothing is admitted
 	frozen  bool // nothing is stepped
 	refuses bool // arrivals end with an error
-	since   Time // when it froze
+}
+
+// stillness is the time in which nothing is stepped, for whatever reasons.
+type stillness struct {
+	on    bool
+	since Time
 }
 
 // Pause stops admission, and with refuse makes arrivals fail. A second pause adds to the first.
@@ -30,21 +35,29 @@ func (e *Engine) Pause(now Time, mode PauseMode, refuse bool) {
 	case PauseAbort:
 		e.abortWhere(now, Aborted, func(*Request) bool { return true })
 	case PauseKeep:
-		if !e.pause.frozen {
-			e.pause.frozen, e.pause.since = true, now
-		}
+		e.pause.frozen = true
+		e.standStill(now)
 	}
 }
 
 // Paused says that Pause was called and Resume was not.
 func (e *Engine) Paused() bool { return e.pause.active }
 
-// Resume ends a pause. Requests that stood still go on as if the time between had not been.
+// Resume ends a pause. Requests that stood still go on as if the time between had not been, unless the engine hangs.
 func (e *Engine) Resume(now Time) {
-	if e.pause.frozen {
-		e.postpone(now - e.pause.since)
-	}
 	e.pause = pause{}
+	e.standStill(now)
+}
+
+// standStill has everything stand still from now on, or go on as if the time between had not been, as pause and hangs say.
+func (e *Engine) standStill(now Time) {
+	switch still := e.pause.frozen || e.Hung(); {
+	case still && !e.still.on:
+		e.still = stillness{true, now}
+	case !still && e.still.on:
+		e.still.on = false
+		e.postpone(now - e.still.since)
+	}
 }
 
 // postpone moves everything that is to come by d.

@@ -7,6 +7,7 @@ const (
 	purposeFailures uint64 = iota + 1
 	purposeLatency
 	purposeTokens
+	purposeOwn // of what one request draws for itself
 )
 
 func stream(seed, index, purpose uint64) *rand.Rand {

@@ -1,5 +1,7 @@
 package engine
 
+import "math/rand/v2"
+
 // Request is one request of a frontend. The caller fills the exported fields, hands it to [Engine.Add] and does not
 // change it again; the engine owns it from then on.
 type Request struct {
@@ -23,6 +25,8 @@ type Request struct {
 	StopAfter uint64
 	// Prompt is what a Source is given of the prompt; nil where none wants it.
 	Prompt []uint32
+	// Own is what it sets for itself; nil = nothing.
+	Own *Own
 
 	Arrived  Time // when Add took it
 	Admitted Time // when it got its slot
@@ -40,6 +44,7 @@ type Request struct {
 	share    uint64 // its part of Engine.backlog
 
 	length    uint64 // tokens to generate: MaxTokens, or less
+	bound     uint64 // tokens to generate before a fault strikes: length, where none will
 	generated uint64 // tokens that fell due
 	emitted   uint64 // tokens handed over
 	decodes   bool   // counts in Engine.decoding
@@ -47,6 +52,10 @@ type Request struct {
 	seed      uint64 // of its token stream
 	blocks    uint64 // KV blocks it holds
 	room      uint64 // tokens that fit into the last of them
+
+	random  *rand.Rand // where Own is set
+	faults  []*Fault   // that will strike it, in order
+	failing bool       // the first of them ends it once its reader has taken all
 }
 
 // finish is the reason of an end that was not cut short.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,12 +54,13 @@ type scenario struct {
 	engine *Engine
 	now    Time
 	full   map[uint32]bool
+	faults map[string]*Fault
 	quiet  bool
 	out    bytes.Buffer
 }
 
 func newScenario(t *testing.T) *scenario {
-	return &scenario{t: t, full: map[uint32]bool{}, cfg: testConfig()}
+	return &scenario{t: t, full: map[uint32]bool{}, faults: map[string]*Fault{}, cfg: testConfig()}
 }
 
 func testConfig() Config {
@@ -131,6 +134,18 @@ func (s *scenario) command(words []string) {
 		s.engine.Pause(s.now, mode, len(args) > 1 && args[1] == "refuse")
 	case "resume":
 		s.engine.Resume(s.now)
+	case "arm":
+		s.faults[args[0]] = s.fault(args[1:])
+		s.engine.Arm(s.now, s.faults[args[0]])
+	case "disarm":
+		s.engine.Disarm(s.now, s.faults[args[0]])
+	case "applied":
+		for _, name := range slices.Sorted(maps.Keys(s.faults)) {
+			s.print("%s: %d applied", name, s.faults[name].Applied)
+		}
+		s.print("faults %v, hung %v, crashed %v", s.engine.Counts().Faults, s.engine.Hung(), s.engine.Crashed())
+	case "handshake":
+		s.print("%v handshake late by %v", s.now, s.engine.Handshake(s.now))
 	case "sleep": // the clock moves and nobody steps
 		s.now += s.duration(args[0])
 	case "step":
@@ -247,6 +262,13 @@ func (s *scenario) request(args []string) *Request {
 			r.StopAfter = s.number(value)
 		case "pooling":
 			r.Pooling = true
+		case "fault": // of its own: kind, and what it is told
+			r.Own = own(r)
+			r.Own.Fault = s.fault(strings.Split(value, ","))
+		case "own": // ITL
+			itl := s.duration(value)
+			r.Own = own(r)
+			r.Own.Adjust, r.Own.Gaps = func(p *Params) { p.ITL = itl }, true
 		case "abort":
 			r.AbortAtOnce = true
 		default:
@@ -254,6 +276,40 @@ func (s *scenario) request(args []string) *Request {
 		}
 	}
 	return r
+}
+
+func own(r *Request) *Own {
+	if r.Own == nil {
+		return &Own{}
+	}
+	return r.Own
+}
+
+var faultNames = []string{"error", "length", "repetition", "stall", "crash", "hang", "slow-handshake"}
+
+// fault reads the kind and what is told of it.
+func (s *scenario) fault(args []string) *Fault {
+	f := &Fault{Kind: FaultKind(slices.Index(faultNames, args[0]))}
+	for _, arg := range args[1:] {
+		key, value, _ := strings.Cut(arg, "=")
+		switch key {
+		case "count":
+			f.Count = s.number(value)
+		case "for":
+			f.Duration = s.duration(value)
+		case "after":
+			f.AfterTokens = s.number(value)
+		case "delay":
+			f.Delay = s.duration(value)
+		case "at-once":
+			f.AtOnce = true
+		case "applied":
+			f.Applied = s.number(value)
+		default:
+			s.t.Fatalf("unknown key %q of a fault", key)
+		}
+	}
+	return f
 }
 
 var finishNames = map[Finish]string{NotFinished: "", Stop: " stop", Length: " length", Abort: " abort", Error: " error", Repetition: " repetition"}

@@ -9,9 +9,15 @@ const maxHeldTokens = 4096
 // again into what came free. It returns when the next step is wanted: now, if something is due already, or Never. A step
 // at which nothing is due does no harm.
 func (e *Engine) Step(now Time) Time {
-	if e.pause.frozen {
-		e.announceQueued()
+	if len(e.faults) > 0 {
+		e.dropFaults(now)
+	}
+	if e.crashed {
 		return Never
+	}
+	if e.still.on {
+		e.announceQueued()
+		return e.faultEnd()
 	}
 	e.runRounds(now)
 	e.admit(now)
@@ -24,12 +30,12 @@ func (e *Engine) Step(now Time) Time {
 	return e.next(now)
 }
 
-// next is the earliest of all chunks and of the next prefill round.
+// next is the earliest of all chunks, of the next prefill round and of the next end of a fault.
 func (e *Engine) next(now Time) Time {
 	if len(e.ready) > 0 || e.canHandHeld() {
 		return now
 	}
-	next := e.due.next()
+	next := min(e.faultEnd(), e.due.next())
 	if len(e.prefilling) > 0 {
 		next = min(next, e.round.end)
 	}
@@ -64,7 +70,11 @@ func (e *Engine) stepReady(now Time) {
 
 // fallDue accounts for the chunk of r that is due, and schedules the one after it.
 func (e *Engine) fallDue(now Time, r *Request) {
-	n := min(e.cfg.ChunkSize, r.length-r.generated)
+	if r.generated == r.bound {
+		e.strike(now, r)
+		return
+	}
+	n := min(e.cfg.ChunkSize, r.bound-r.generated)
 	r.generated += n
 	e.grow(r, n)
 	last := r.generated == r.length
