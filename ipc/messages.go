@@ -20,6 +20,8 @@ type Start struct {
 	// Addresses are where the worker before this one was connected, nil for the first: a frontend that has closed its
 	// handshake may take the new one there.
 	Addresses *Addresses `json:"addresses,omitempty"`
+	// Faults are those that are armed.
+	Faults []ArmedFault `json:"faults,omitempty"`
 }
 
 // Hello is a worker's first frame.
@@ -76,6 +78,8 @@ type Call struct {
 	Change     uint64        `json:"change,omitempty"` // number of a change, for prepare, commit and abort
 	Patch      config.Patch  `json:"patch,omitempty"`
 	ResetStats bool          `json:"reset_stats,omitempty"` // the change is a reset of the counters
+	Arm        *ArmedFault   `json:"arm,omitempty"`         // the change is a new fault
+	Disarm     []uint64      `json:"disarm,omitempty"`      // the change takes these faults back; comes with the commit too
 	Filter     string        `json:"filter,omitempty"`
 	Timeout    uint64        `json:"timeout,omitempty"` // s
 	Stay       bool          `json:"stay,omitempty"`    // after a drain leave the frontend only, and go on answering calls

@@ -36,7 +36,13 @@ type counters struct {
 	LogDropped atomic.Uint64
 	// JournalKept is how many finished requests the process remembers; JournalDropped counts those forgotten.
 	JournalKept, JournalDropped atomic.Uint64
+	// FaultsApplied counts how often faults have struck, in the order of [FaultKinds].
+	FaultsApplied [faultKinds]atomic.Uint64
+	faults        [MaxFaults]faultSlot
 }
+
+// faultSlot is how often the fault with an id has struck.
+type faultSlot struct{ id, applied atomic.Uint64 }
 
 // baseline is the first four counters as they were at a reset.
 type baseline struct{ received, completed, failed, aborted atomic.Uint64 }

@@ -17,6 +17,7 @@ type caller struct {
 	scores  *scores               // nil = no log probabilities wanted
 	pooled  uint64                // seed of the answer to a pooling request
 	pooling bool
+	fault   string // what is wrong with an argument, "" = nothing
 
 	// What the journal tells of it.
 	external string      // id by which the client knows it, "" = not told
@@ -35,7 +36,7 @@ type scores struct {
 }
 
 // newRequest makes of what a frontend sent what the engine needs.
-func (r *reader) newRequest(in *enginecore.Request) *engine.Request {
+func (r *reader) newRequest(in *enginecore.Request, own *engine.Own) *engine.Request {
 	c := &caller{id: enginecore.EncodeID(in.ID), external: in.ExternalID}
 	req := &engine.Request{
 		ID:           in.ID,
@@ -45,6 +46,7 @@ func (r *reader) newRequest(in *enginecore.Request) *engine.Request {
 		ArrivalTime:  in.ArrivalTime,
 		Pooling:      in.Sampling == nil,
 		AbortAtOnce:  in.AbortImmediately,
+		Own:          own,
 		Caller:       c,
 	}
 	if in.LoRA != nil {

@@ -10,9 +10,8 @@ import (
 
 // prepared is a change that passed round one and waits for round two. A worker keeps one at most.
 type prepared struct {
-	change uint64
-	live   config.Live
-	reset  bool
+	call ipc.Call
+	live config.Live // after it
 }
 
 // callInput is one call of the supervisor. Its answer goes back under number, unless that is 0.
@@ -49,10 +48,10 @@ func (l *loop) perform(now engine.Time, c ipc.Call) ipc.Answer {
 	case ipc.OpPrepare:
 		return l.prepare(c)
 	case ipc.OpCommit:
-		l.commit(now, c.Change)
+		l.commit(now, c)
 		return l.configAnswer()
 	case ipc.OpAbort:
-		if l.prepared != nil && l.prepared.change == c.Change {
+		if l.prepared != nil && l.prepared.call.Change == c.Change {
 			l.prepared = nil
 		}
 		return ipc.Answer{}
@@ -78,24 +77,32 @@ func (l *loop) prepare(c ipc.Call) ipc.Answer {
 	if err != nil {
 		return ipc.Answer{Refused: err.Error()}
 	}
-	l.prepared = &prepared{change: c.Change, live: live, reset: c.ResetStats}
+	if fault := checkFault(c.Arm); fault != "" {
+		return ipc.Answer{Refused: fault}
+	}
+	l.prepared = &prepared{call: c, live: live}
 	return ipc.Answer{}
 }
 
-// commit applies what was prepared under this number. A number that is not prepared was applied before.
-func (l *loop) commit(now engine.Time, change uint64) {
+// commit applies what was prepared under this number. A number that is not prepared was applied before; but faults are taken
+// back in any case, as a process that was started meanwhile has not been asked.
+func (l *loop) commit(now engine.Time, c ipc.Call) {
+	l.disarm(now, c.Disarm)
 	p := l.prepared
-	if p == nil || p.change != change {
+	if p == nil || p.call.Change != c.Change {
 		return
 	}
 	l.prepared = nil
-	if p.reset {
+	switch {
+	case p.call.ResetStats:
 		l.publish(now)
 		l.page.Reset()
-	} else {
+	case p.call.Arm != nil:
+		l.arm(now, *p.call.Arm)
+	default:
 		l.setLive(p.live)
 	}
-	l.page.Generation.Store(change) // last: what it names has been done, whenever this process is killed
+	l.page.Generation.Store(c.Change) // last: what it names has been done, whenever this process is killed
 }
 
 func (l *loop) setLive(live config.Live) {

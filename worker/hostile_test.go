@@ -274,7 +274,7 @@ func newTestLoop(t *testing.T) *loop {
 	}
 	_ = file.Close()
 	root := logs.New(&syncBuffer{}, logs.JSON, logs.Filter{})
-	l, err := newLoop(ipc.Start{Config: config.Default()}, page, func(ipc.State) {}, root)
+	l, err := newLoop(ipc.Start{Config: config.Default()}, Env{Page: page}, func(ipc.State) {}, root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,11 +108,29 @@ func (r *reader) add(payload []byte) (input, error) {
 	if int(in.ClientIndex) >= r.clients {
 		return nil, fmt.Errorf("request %q: client index %d, want less than %d", in.ID, in.ClientIndex, r.clients)
 	}
-	return arrivalInput{r.newRequest(in)}, nil
+	own, err := r.own(in)
+	if err != nil {
+		r.loop.outputs.log.Warn().Str("request_id", in.ID).Err(err).Msg("request refused")
+		return r.refuse(in, engine.BadArgument, err.Error()), nil
+	}
+	return arrivalInput{r.newRequest(in, own)}, nil
+}
+
+// own is what a request that generates sets for itself.
+func (r *reader) own(in *enginecore.Request) (*engine.Own, error) {
+	if in.Sampling == nil {
+		return nil, nil
+	}
+	return ownOf(in.Sampling)
 }
 
 func (r *reader) reject(in *enginecore.Request, cause engine.Cause) input {
-	c := &caller{id: enginecore.EncodeID(in.ID)}
+	return r.refuse(in, cause, "")
+}
+
+// refuse is reject where the client is told what is wrong.
+func (r *reader) refuse(in *enginecore.Request, cause engine.Cause, fault string) input {
+	c := &caller{id: enginecore.EncodeID(in.ID), fault: fault}
 	return rejectedInput{&engine.Request{ID: in.ID, Client: r.known(in.ClientIndex), Caller: c}, cause}
 }
 

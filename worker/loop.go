@@ -48,7 +48,9 @@ type loop struct {
 
 	live     config.Live
 	prepared *prepared
-	traced   bool // a latency trace is in use
+	faults   faults
+	die      func() // ends this process as a crash does
+	traced   bool   // a latency trace is in use
 
 	utilities utilities
 	drain     drain
@@ -100,6 +102,9 @@ func (l *loop) run(ctx context.Context) (err error) {
 			return err
 		}
 		next := min(l.turn(now, first), l.measureStrain(now))
+		if l.engine.Crashed() {
+			return l.crash()
+		}
 		if l.drained(now) {
 			l.abortAll(now)
 			if !l.drain.stays {
@@ -149,7 +154,10 @@ func (l *loop) turn(now engine.Time, first input) engine.Time {
 	next := l.engine.Step(now)
 	l.utilities.answerWaiting(l, now)
 	l.publish(now)
-	next = min(next, l.outputs.flush(now, l.load(), next > now), l.measureHeld(now))
+	if !l.engine.Hung() {
+		next = min(next, l.outputs.flush(now, l.load(), next > now))
+	}
+	next = min(next, l.measureHeld(now))
 	if l.drain.active && !l.drain.retired {
 		next = min(next, l.drain.deadline)
 	}
@@ -196,6 +204,7 @@ func (l *loop) publish(now engine.Time) {
 	l.page.Running.Store(l.engine.Running())
 	l.page.Waiting.Store(l.engine.Waiting())
 	l.page.LogDropped.Store(l.logDropped())
+	l.publishFaults(c.Faults)
 }
 
 // heldInterval is how often what is held is looked at while nothing else happens.

@@ -141,15 +141,17 @@ func (o *outputs) End(r *engine.Request, finish engine.Finish, cause engine.Caus
 		return
 	}
 	o.out = enginecore.Output{Finish: finishReason(finish)}
+	c := r.Caller.(*caller)
 	switch cause {
 	case engine.PausedByClient:
 		o.out.Error = &enginecore.RequestError{Code: "engine_paused", Message: "generation is paused", Retryable: true}
 	case engine.UnknownAdapter:
 		o.out.Error = &enginecore.RequestError{Code: "validation_error", Message: fmt.Sprintf("LoRA adapter %q is not loaded", r.Adapter)}
+	case engine.BadArgument:
+		o.out.Error = &enginecore.RequestError{Code: "validation_error", Message: c.fault}
 	}
-	id := r.Caller.(*caller).id
-	t.ends.Add(id, &o.out)
-	t.ends.Finished(id)
+	t.ends.Add(c.id, &o.out)
+	t.ends.Finished(c.id)
 }
 
 // flush sends what was gathered; idle says that nothing else is due now. Scheduler stats go to client 0 only: with its chunks, or alone where the load has

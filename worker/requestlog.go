@@ -44,11 +44,12 @@ var causes = map[engine.Cause]string{
 	engine.ShuttingDown:   "shutting down",
 	engine.PausedByClient: "generation is paused",
 	engine.Unreadable:     "request could not be read",
+	engine.BadArgument:    "bad argument",
 }
 
 // unusual are the causes that are likely somebody's mistake.
 var unusual = map[engine.Cause]bool{
-	engine.Duplicate: true, engine.NoSampling: true, engine.UnknownAdapter: true, engine.Unreadable: true,
+	engine.Duplicate: true, engine.NoSampling: true, engine.UnknownAdapter: true, engine.Unreadable: true, engine.BadArgument: true,
 }
 
 // logEnd tells of what is likely somebody's mistake even where requests are not logged.
@@ -58,8 +59,12 @@ func (o *outputs) logEnd(r *engine.Request, finish engine.Finish, cause engine.C
 		line = o.log.Warn().Str("request_id", r.ID)
 	}
 	text := "request failed on arrival"
-	if finish == engine.Abort {
+	switch {
+	case finish == engine.Abort:
 		text = "request aborted"
+	case r.Emitted() > 0:
+		text = "request failed"
+		line = line.Uint64("output_tokens", r.Emitted())
 	}
 	line.Str("finish_reason", finishReason(finish).String()).Str("reason", causes[cause]).Msg(text)
 }

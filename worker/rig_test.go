@@ -35,7 +35,8 @@ type rig struct {
 	conn     net.Conn // the supervisor's end
 	signals  chan os.Signal
 	log      *syncBuffer
-	stopped  chan error // what Run returned
+	stopped  chan error    // what Run returned
+	crashed  chan struct{} // closed where the process was to crash
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -51,6 +52,7 @@ type rigOptions struct {
 	version     string
 	change      func(*config.Config)
 	report      func(*enginecore.Outputs)
+	faults      []ipc.ArmedFault // that are armed at the start
 }
 
 // newRig starts a worker and waits until it has joined.
@@ -70,7 +72,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 func emptyRig(t *testing.T) *rig {
 	r := &rig{
 		t: t, outputs: newCollector(t), signals: make(chan os.Signal, 2),
-		log: &syncBuffer{}, stopped: make(chan error, 1), answers: map[uint64]ipc.Answer{},
+		log: &syncBuffer{}, stopped: make(chan error, 1), crashed: make(chan struct{}), answers: map[uint64]ipc.Answer{},
 	}
 	r.changed = sync.NewCond(&r.mu)
 	return r
@@ -119,10 +121,10 @@ func (r *rig) start(t *testing.T, o rigOptions, predecessor *ipc.Addresses) {
 	ours, theirs := net.Pipe()
 	r.conn, r.page = ours, page
 	go func() {
-		r.stopped <- Run(Env{Supervisor: theirs, Page: page, Stderr: r.log, Signals: r.signals})
+		r.stopped <- Run(Env{Supervisor: theirs, Page: page, Stderr: r.log, Signals: r.signals, Crash: func() { close(r.crashed) }})
 	}()
 	r.write(ipc.KindStart, 0, ipc.Start{
-		Magic: ipc.Magic, Version: ipc.Version, Config: cfg, LogFilter: "vllm_vcr=debug", Addresses: predecessor,
+		Magic: ipc.Magic, Version: ipc.Version, Config: cfg, LogFilter: "vllm_vcr=debug", Addresses: predecessor, Faults: o.faults,
 	})
 	reading := make(chan struct{})
 	go func() { defer close(reading); r.read(ours) }()
@@ -203,6 +205,22 @@ func (r *rig) patch(number uint64, p config.Patch) config.Live {
 		r.t.Fatalf("patch refused: %s", a.Refused)
 	}
 	return *r.call(ipc.Call{Op: ipc.OpCommit, Change: number}).Config
+}
+
+// arm takes a fault through both rounds, under its id as the number of the change.
+func (r *rig) arm(f ipc.Fault) {
+	r.t.Helper()
+	armed := ipc.ArmedFault{Fault: f, Slot: int(f.ID) % ipc.MaxFaults}
+	if a := r.call(ipc.Call{Op: ipc.OpPrepare, Change: f.ID, Arm: &armed}); a.Refused != "" {
+		r.t.Fatalf("fault refused: %s", a.Refused)
+	}
+	r.write(ipc.KindCall, 0, ipc.Call{Op: ipc.OpCommit, Change: f.ID})
+}
+
+// disarm takes a fault back and waits until it is.
+func (r *rig) disarm(change uint64, ids ...uint64) {
+	r.t.Helper()
+	r.call(ipc.Call{Op: ipc.OpCommit, Change: change, Disarm: ids})
 }
 
 // awaitState waits until the worker's last word on itself is state.

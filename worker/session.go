@@ -86,6 +86,7 @@ func (s *session) outputs() []*zmtp.Conn {
 type dialer struct {
 	identity []byte                                       // the rank in two bytes, little-endian
 	register func(stats, coordIn, coordOut string) []byte // the ready response
+	late     func(ctx context.Context) time.Duration      // by how much the coming handshake is to be late
 	lowWater func(client int)                             // a client has read enough to be handed more
 }
 
@@ -139,7 +140,11 @@ func askForInit(conn *zmtp.Conn) (enginecore.Init, error) {
 func (d *dialer) accept(ctx context.Context, inv *invitation, s session) (*session, error) {
 	defer context.AfterFunc(ctx, func() { _ = inv.conn.Close(ctx) })()
 	opened := &session{addresses: s.addresses, stats: s.stats, links: make([]*link, len(s.links))}
-	err := d.open(whileThere(ctx, inv.conn), opened, s.links)
+	there := whileThere(ctx, inv.conn)
+	if late := d.late(there); late > 0 {
+		wait(there, late)
+	}
+	err := d.open(there, opened, s.links)
 	if err == nil {
 		err = inv.conn.Send(enginecore.AppendHello(nil, enginecore.Hello{Status: enginecore.StatusReady, Headless: true}))
 	}

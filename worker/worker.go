@@ -44,6 +44,8 @@ type Env struct {
 	Stderr io.Writer
 	// Signals brings SIGTERM and SIGINT: the first drains, the second ends Run with ErrKilled.
 	Signals <-chan os.Signal
+	// Crash ends the process as a crash does: at once, with nothing cleaned up.
+	Crash func()
 }
 
 // Run is a worker's life: from the supervisor's first frame to the end of a drain, then it returns nil. A [PanicError] is
@@ -66,7 +68,7 @@ func Run(env Env) error {
 // serve builds the engine, tells the supervisor and runs the actors.
 func serve(env Env, start ipc.Start, root *logs.Root) error {
 	link := newSupervisorLink(env.Supervisor, target(root, logs.Process, start))
-	l, err := newLoop(start, env.Page, link.report, root)
+	l, err := newLoop(start, env, link.report, root)
 	if err != nil {
 		return err
 	}
@@ -101,7 +103,7 @@ func obey(ctx context.Context, signals <-chan os.Signal, l *loop, timeout time.D
 	}
 }
 
-func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs.Root) (*loop, error) {
+func newLoop(start ipc.Start, env Env, report func(ipc.State), root *logs.Root) (*loop, error) {
 	version, err := enginecore.ParseVersion(start.Config.VLLMVersion)
 	if err != nil {
 		return nil, err
@@ -118,10 +120,10 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 	if err != nil {
 		return nil, err
 	}
-	page.Generation.Store(start.Generation)
+	page := env.Page
 	l := &loop{
 		inputs: make(chan input, maxInputs), ended: make(chan struct{}), retiredC: make(chan struct{}),
-		clock: NewClock(), alarm: alarm, single: runtime.GOMAXPROCS(0) == 1, page: page, report: report,
+		clock: NewClock(), alarm: alarm, single: runtime.GOMAXPROCS(0) == 1, page: page, report: report, die: env.Crash,
 		live: start.Config.Live, traced: recorded != nil, logDropped: root.Dropped,
 		utilities: newUtilities(start.Config.TokensPerBlock),
 		log:       target(root, logs.EngineCore, start),
@@ -134,6 +136,10 @@ func newLoop(start ipc.Start, page *ipc.Page, report func(ipc.State), root *logs
 		journal: newJournal(start.Config.RequestJournal, page),
 	}
 	l.engine = engine.New(engineConfig(start.Config, start.Index, source, recorded, countsOf(page)), l.outputs)
+	for _, f := range start.Faults {
+		l.arm(l.clock.Now(), f)
+	}
+	page.Generation.Store(start.Generation)
 	return l, nil
 }
 
@@ -142,6 +148,7 @@ func countsOf(page *ipc.Page) engine.Counts {
 	return engine.Counts{
 		Received: page.Received.Load(), Completed: page.Completed.Load(),
 		Failed: page.Failed.Load(), Aborted: page.Aborted.Load(), Merged: page.Merged.Load(),
+		Faults: faultCountsOf(page),
 	}
 }
 
@@ -162,6 +169,7 @@ func newDialer(l *loop, start ipc.Start) dialer {
 		register: func(stats, coordIn, coordOut string) []byte {
 			return enginecore.AppendReady(nil, readyResponse(l.outputs.version, start, stats, coordIn, coordOut))
 		},
+		late:     l.handshakeDelay,
 		lowWater: func(client int) { l.send(context.Background(), lowWaterInput{client}) },
 	}
 }

@@ -49,7 +49,13 @@ func runWorker() error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	signal.Ignore(syscall.SIGPIPE) // as in the supervisor
-	return worker.Run(worker.Env{Supervisor: conn, Page: page, Stderr: os.Stderr, Signals: signals})
+	return worker.Run(worker.Env{Supervisor: conn, Page: page, Stderr: os.Stderr, Signals: signals, Crash: crash})
+}
+
+// crash ends this process by a signal that nothing can handle.
+func crash() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // it cannot fail for ourselves
+	select {}
 }
 
 // inherited takes over what the supervisor left open for this process. Where nothing was left, these descriptors are of Go's

@@ -1,6 +1,7 @@
 package enginecore
 
 import (
+	"errors"
 	"math"
 
 	"github.com/tinylib/msgp/msgp"
@@ -60,6 +61,22 @@ type SamplingParams struct {
 	RepetitionDetection        *RepetitionDetection
 	RoutedExpertsPromptStart   uint64
 	TraceDecodeTokenIDs        []uint32 // from 0.33 on: the tokens to answer with
+}
+
+// EachExtraArg calls each for every extra argument until one returns an error. value aliases the message, and is nil for nil.
+func (s *SamplingParams) EachExtraArg(each func(name string, value msgp.Raw) error) error {
+	d := decoder{b: s.ExtraArgs}
+	if len(d.b) == 0 {
+		return nil
+	}
+	var fault error
+	d.fields(func(key []byte) {
+		value := d.raw()
+		if d.err == nil && fault == nil {
+			fault = each(string(key), value)
+		}
+	})
+	return errors.Join(fault, d.end("extra arguments"))
 }
 
 // OutputKind says which outputs the frontend builds from an engine's: vLLM's RequestOutputKind.

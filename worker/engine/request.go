@@ -111,6 +111,7 @@ const (
 	ShuttingDown                // ended, or came too late, because of a shutdown: aborted
 	PausedByClient              // came while generation is paused: failed
 	Unreadable                  // only its id could be read: failed
+	BadArgument                 // sets something for itself that cannot be: failed
 )
 
 // Outcome is the counter that the end of a request moves.

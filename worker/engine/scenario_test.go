@@ -317,7 +317,7 @@ var finishNames = map[Finish]string{NotFinished: "", Stop: " stop", Length: " le
 func (s *scenario) Queued(r *Request) { s.print("%v %s queued", s.now, r.ID) }
 func (s *scenario) Admit(r *Request)  { s.print("%v %s admitted", s.now, r.ID) }
 func (s *scenario) End(r *Request, finish Finish, cause Cause) {
-	causes := []string{"duplicate", "too long", "injected", "no sampling", "unknown adapter", "nothing to do", "aborted", "shutting down", "paused", "unreadable"}
+	causes := []string{"duplicate", "too long", "injected", "no sampling", "unknown adapter", "nothing to do", "aborted", "shutting down", "paused", "unreadable", "bad argument"}
 	s.print("%v %s ends%s: %s", s.now, r.ID, finishNames[finish], causes[cause])
 }
 
