@@ -43,7 +43,7 @@ func (f *Fleet) resetConfig(ctx context.Context, members []*member) (config.Live
 }
 
 func (f *Fleet) patch(ctx context.Context, members []*member, patch func() config.Patch) (config.Live, error) {
-	answers, err := f.changeAll(ctx, members, func() ipc.Call { return ipc.Call{Patch: patch()} })
+	answers, err := f.changeAll(ctx, members, func() (ipc.Call, error) { return ipc.Call{Patch: patch()}, nil })
 	if err != nil {
 		return config.Live{}, err
 	}
@@ -59,14 +59,14 @@ func (f *Fleet) ResetEngineStats(ctx context.Context, index int) error {
 }
 
 func (f *Fleet) resetStats(ctx context.Context, members []*member) error {
-	_, err := f.changeAll(ctx, members, func() ipc.Call { return ipc.Call{ResetStats: true} })
+	_, err := f.changeAll(ctx, members, func() (ipc.Call, error) { return ipc.Call{ResetStats: true}, nil })
 	return err
 }
 
 // changeAll makes a change in two rounds. In the first every worker checks and keeps it; if one refuses, is gone or says
 // nothing, all forget it and nothing has changed. The second is never given up once it was entered. Changes are made
-// one after the other; call is made under their lock.
-func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() ipc.Call) ([]ipc.Answer, error) {
+// one after the other; call is made under their lock, and its error is that of the change.
+func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() (ipc.Call, error)) ([]ipc.Answer, error) {
 	select {
 	case f.changes <- struct{}{}:
 		defer func() { <-f.changes }()
@@ -74,7 +74,10 @@ func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() ip
 		return nil, fmt.Errorf("another change is under way: %w", ctx.Err())
 	}
 	f.change++
-	c := call()
+	c, err := call()
+	if err != nil {
+		return nil, err
+	}
 	c.Op, c.Change = ipc.OpPrepare, f.change
 	_, errs := f.fanOut(ctx, members, c)
 	if err := first(errs); err != nil {
@@ -85,6 +88,11 @@ func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() ip
 		return nil, err
 	}
 	answers, errs := f.fanOut(ctx, members, ipc.Call{Op: ipc.OpConfig})
+	for i := range errs {
+		if expected(c, errs[i]) {
+			errs[i] = nil
+		}
+	}
 	return answers, applied(members, errs)
 }
 
@@ -92,7 +100,7 @@ func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() ip
 func (f *Fleet) commit(members []*member, c ipc.Call) error {
 	e := commitEvent{members, c, make(chan error, 1)}
 	if err := f.send(context.Background(), e); err != nil {
-		return &GoneError{members[0].index, members[0].rank, err.Error()}
+		return fmt.Errorf("change not made: %w", err)
 	}
 	return <-e.madeC
 }
@@ -159,6 +167,7 @@ func (e commitEvent) apply(f *Fleet) {
 	for _, m := range e.members {
 		f.commitOne(m, e.call)
 	}
+	f.changeFaults(e.members, e.call)
 	e.madeC <- nil
 }
 
@@ -178,5 +187,5 @@ func (f *Fleet) commitOne(m *member, c ipc.Call) {
 	if c.ResetStats {
 		m.resetBy = c.Change
 	}
-	f.tell(m, ipc.Call{Op: ipc.OpCommit, Change: c.Change})
+	f.tell(m, ipc.Call{Op: ipc.OpCommit, Change: c.Change, Disarm: c.Disarm})
 }

@@ -59,6 +59,7 @@ type Fleet struct {
 	startup   <-chan time.Time // nil when every engine has been ready once
 	killing   <-chan time.Time // nil until a drain has begun
 	killAt    time.Time        // when killing fires
+	faults    []*armedFault    // in the order in which they were armed
 	signalled bool
 	draining  bool
 	result    error

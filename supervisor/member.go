@@ -74,7 +74,7 @@ func (f *Fleet) spawn(m *member) {
 	f.running.Go(func() { f.listen(m, p) })
 	err = f.write(m, ipc.KindStart, 0, ipc.Start{
 		Magic: ipc.Magic, Version: ipc.Version, Config: cfg, Index: m.index, Generation: m.generation,
-		LogFilter: f.opts.Log.Filter().String(), LogFormat: int(f.opts.LogFormat), Addresses: m.addresses,
+		LogFilter: f.opts.Log.Filter().String(), LogFormat: int(f.opts.LogFormat), Addresses: m.addresses, Faults: f.faultsFor(m),
 	})
 	if err != nil {
 		p.blame = err.Error()
@@ -104,6 +104,7 @@ func (f *Fleet) died(m *member, reason string, final bool) {
 	case f.cfg.Restart == config.RestartOnFailure:
 		f.planRestart(m)
 	}
+	f.endFaults(m)
 }
 
 // finishReset does what a process was told to and died before: set back the counters.

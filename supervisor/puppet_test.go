@@ -68,11 +68,13 @@ const (
 	opFinish = "test-finish" // as many of them complete
 	opAbort  = "test-abort"  // as many are aborted
 	opStick  = "test-stick"  // from now on it refuses changes, Timeout 0 = no longer
+	opStrike = "test-strike" // the fault in slot Change strikes until it has Timeout times
 )
 
 const joinedBy = "a test's word"
 
-// puppet is a worker that speaks ipc and simulates nothing. The change that it has prepared is in Page.LogDropped.
+// puppet is a worker that speaks ipc and simulates nothing. The change that it has prepared is in Page.LogDropped, the sum of
+// the ids of its faults in Page.HeldBytes.
 type puppet struct {
 	role     string
 	conn     net.Conn
@@ -81,6 +83,7 @@ type puppet struct {
 	live     config.Live
 	prepared ipc.Call
 	sticky   bool
+	faults   []uint64 // ids
 	drained  chan struct{}
 }
 
@@ -122,6 +125,9 @@ func (p *puppet) inherit() error {
 		return err
 	}
 	p.live = p.start.Config.Live
+	for _, f := range p.start.Faults {
+		p.arm(f)
+	}
 	p.page.Generation.Store(p.start.Generation)
 	return p.start.Check()
 }
@@ -288,7 +294,7 @@ func (p *puppet) perform(c ipc.Call) ipc.Answer {
 	case ipc.OpPrepare:
 		return p.prepare(c)
 	case ipc.OpCommit:
-		p.commit(c.Change)
+		p.commit(c)
 	case ipc.OpAbort:
 		if p.prepared.Change == c.Change {
 			p.prepared = ipc.Call{}
@@ -304,6 +310,8 @@ func (p *puppet) perform(c ipc.Call) ipc.Answer {
 		p.page.HeldNanos.Store(uint64(len(c.Filter)))
 	case opArrive, opFinish, opAbort:
 		p.count(c.Op, c.Timeout)
+	case opStrike:
+		p.page.SetApplied(int(c.Change), c.Timeout)
 	case opStick:
 		p.sticky = c.Timeout != 0
 	}
@@ -337,16 +345,36 @@ func (p *puppet) prepare(c ipc.Call) ipc.Answer {
 	return ipc.Answer{}
 }
 
-func (p *puppet) commit(change uint64) {
-	if p.prepared.Change != change {
+func (p *puppet) arm(f ipc.ArmedFault) {
+	p.faults = append(p.faults, f.ID)
+	p.page.HeldBytes.Add(f.ID)
+	p.page.Arm(f)
+	if f.AtOnce() {
+		p.page.SetApplied(f.Slot, 1)
+		die()
+	}
+}
+
+func (p *puppet) commit(c ipc.Call) {
+	p.faults = slices.DeleteFunc(p.faults, func(id uint64) bool {
+		if !slices.Contains(c.Disarm, id) {
+			return false
+		}
+		p.page.HeldBytes.Add(-id)
+		return true
+	})
+	if p.prepared.Change != c.Change {
 		return
+	}
+	if p.prepared.Arm != nil {
+		p.arm(*p.prepared.Arm)
 	}
 	if p.prepared.ResetStats {
 		p.page.Reset()
 	}
 	p.live, _ = p.prepared.Patch.Apply(p.live)
 	p.prepared = ipc.Call{}
-	p.page.Generation.Store(change)
+	p.page.Generation.Store(c.Change)
 }
 
 func (p *puppet) count(op string, n uint64) {

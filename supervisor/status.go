@@ -46,8 +46,11 @@ type EngineStatus struct {
 	LogDropped uint64 `json:"log_lines_dropped"`
 	// JournalDropped counts finished requests that its journal has forgotten.
 	JournalDropped uint64 `json:"journal_dropped"`
-	Joined         string `json:"joined,omitempty"` // how it joined its frontend
-	Reason         string `json:"reason,omitempty"` // why it is dead, failed or frozen
+	// Faults that it was armed with: how often they have struck, by kind, and how many may strike yet.
+	FaultsApplied ipc.FaultCounts `json:"faults_applied"`
+	FaultsActive  uint64          `json:"faults_active"`
+	Joined        string          `json:"joined,omitempty"` // how it joined its frontend
+	Reason        string          `json:"reason,omitempty"` // why it is dead, failed or frozen
 }
 
 // Health is the fleet in one word.

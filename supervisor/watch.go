@@ -55,7 +55,9 @@ func (f *Fleet) Engines(ctx context.Context) []EngineStatus {
 	list := []EngineStatus{}
 	_ = f.read(ctx, func() { // as said above
 		for _, m := range f.members {
-			list = append(list, m.status())
+			s := m.status()
+			s.FaultsActive = f.activeFaults(m)
+			list = append(list, s)
 		}
 	})
 	return list
@@ -79,6 +81,7 @@ func (m *member) status() EngineStatus {
 		Lateness:      newLateness(strain),
 
 		JournalDropped: m.page.JournalDropped.Load(),
+		FaultsApplied:  m.page.FaultCounts(),
 	}
 	if m.process != nil {
 		s.PID = m.process.pid()

@@ -11,7 +11,8 @@ import (
 // Fleet is the engines as the API sees them. Every method asks all engines unless it takes an index, which is below Len.
 //
 // An error that is a *[supervisor.GoneError] is answered with 500, a *[supervisor.SilentError] and the end of the
-// context with 504, a *[supervisor.RefusedError] with 409, and any other with 500.
+// context with 504, a *[supervisor.RefusedError] and [supervisor.ErrTooManyFaults] with 409, [supervisor.ErrNoFault] with
+// 404, and any other with 500.
 type Fleet interface {
 	// Len returns the number of engines, which never changes.
 	Len() int
@@ -30,6 +31,13 @@ type Fleet interface {
 	Drain(ctx context.Context, timeout uint64) (unfinished uint64, err error)
 	// DrainEngine drains one engine, which then leaves its frontend and can still be asked.
 	DrainEngine(ctx context.Context, index int, timeout uint64) (unfinished uint64, err error)
+	// ArmFault has all engines, or the one that the fault names, run into it, or none, and gives it an id.
+	ArmFault(ctx context.Context, f ipc.Fault) (supervisor.FaultStatus, error)
+	// Faults shows the faults that are active, and counts what faults did.
+	Faults(ctx context.Context) (supervisor.Faults, error)
+	// ClearFault takes a fault back, ClearFaults all of them.
+	ClearFault(ctx context.Context, id uint64) error
+	ClearFaults(ctx context.Context) error
 	// EngineConfig returns the settings of one engine.
 	EngineConfig(ctx context.Context, index int) (config.Live, error)
 	// PatchEngine changes one engine and returns its settings after it.

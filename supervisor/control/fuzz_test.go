@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"vllm-vcr/config"
+	"vllm-vcr/ipc"
 )
 
 // FuzzDecodePatch: a body that is accepted is one that encoding/json takes too, under the strictest rules it has; it can
@@ -30,7 +31,7 @@ func FuzzDecodePatch(f *testing.F) {
 			}
 			return
 		}
-		checkStrict(t, body)
+		checkStrict[config.Live](t, body)
 		start := config.Default().Live
 		once, err := patch.Apply(start)
 		if err != nil {
@@ -44,18 +45,60 @@ func FuzzDecodePatch(f *testing.F) {
 }
 
 // checkStrict fails for an accepted body that encoding/json would refuse.
-func checkStrict(t *testing.T, body []byte) {
+func checkStrict[T any](t *testing.T, body []byte) {
 	t.Helper()
 	if !utf8.Valid(body) {
 		t.Errorf("accepted without being UTF-8: %q", body)
 	}
 	dec := json.NewDecoder(strings.NewReader(string(body)))
 	dec.DisallowUnknownFields()
-	var live *config.Live
-	if err := dec.Decode(&live); err != nil || live == nil {
+	var value *T
+	if err := dec.Decode(&value); err != nil || value == nil {
 		t.Errorf("accepted, but encoding/json says %v for %q", err, body)
 	}
 	if dec.More() {
 		t.Errorf("accepted with more behind it: %q", body)
 	}
+}
+
+// FuzzDecodeFault: a body that is accepted is one that encoding/json takes too, under the strictest rules it has; what came of
+// it is in range, and its own JSON form means the same.
+func FuzzDecodeFault(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"kind":"error"}`, `{"kind":"stall","delay":5,"after_tokens":3,"count":2,"engine":1}`, `{"kind":"crash"}`, `{"kind":"hang","duration":9}`,
+		`{"kind":"slow_handshake","delay":1}`, `{"kind":"error","kind":"stall"}`, `{"KIND":"error"}`, `null`, `{"kind":null}`, `{"kind":"error","count":1e400}`,
+		`{"kind":"error"} x`, "{\"kind\":\"\xff\"}", `{"k\u0069nd":"error","count":18446744073709551615}`, `{"kind":"error","engine":3}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		const engines = 3
+		fault, err := decodeFault(body, engines)
+		if err != nil {
+			if status := statusOf(err); status != 400 && status != 422 {
+				t.Errorf("status = %d (%v), want 400 or 422", status, err)
+			}
+			return
+		}
+		checkStrict[ipc.Fault](t, body)
+		if e := fault.Engine; e != nil && (*e < 0 || *e >= engines) || fault.Duration > ipc.MaxFaultTime || fault.Delay > ipc.MaxFaultTime {
+			t.Errorf("accepted out of range: %+v", fault)
+		}
+		var form map[string]json.RawMessage
+		raw, err := json.Marshal(fault)
+		if err == nil {
+			err = json.Unmarshal(raw, &form)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(form, "id")
+		if raw, err = json.Marshal(form); err != nil {
+			t.Fatal(err)
+		}
+		again, err := decodeFault(raw, engines)
+		if diff := cmp.Diff(fault, again); diff != "" || err != nil {
+			t.Errorf("%s decodes to another fault: %v\n%s", raw, err, diff)
+		}
+	})
 }

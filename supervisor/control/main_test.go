@@ -44,6 +44,10 @@ type fakeFleet struct {
 
 	ResetEngineConfigFunc func(context.Context, int) (config.Live, error)
 	ResetEngineStatsFunc  func(context.Context, int) error
+	ArmFaultFunc          func(context.Context, ipc.Fault) (supervisor.FaultStatus, error)
+	FaultsFunc            func(context.Context) (supervisor.Faults, error)
+	ClearFaultFunc        func(context.Context, uint64) error
+	ClearFaultsFunc       func(context.Context) error
 }
 
 func (f *fakeFleet) Len() int                                           { return 3 }
@@ -82,6 +86,14 @@ func (f *fakeFleet) Requests(ctx context.Context, q ipc.RequestQuery) (superviso
 func (f *fakeFleet) EngineRequests(ctx context.Context, i int, q ipc.RequestQuery) (supervisor.Requests, error) {
 	return f.EngineRequestsFunc(ctx, i, q)
 }
+func (f *fakeFleet) ArmFault(ctx context.Context, fault ipc.Fault) (supervisor.FaultStatus, error) {
+	return f.ArmFaultFunc(ctx, fault)
+}
+func (f *fakeFleet) Faults(ctx context.Context) (supervisor.Faults, error) { return f.FaultsFunc(ctx) }
+func (f *fakeFleet) ClearFault(ctx context.Context, id uint64) error {
+	return f.ClearFaultFunc(ctx, id)
+}
+func (f *fakeFleet) ClearFaults(ctx context.Context) error                 { return f.ClearFaultsFunc(ctx) }
 func (f *fakeFleet) Engines(ctx context.Context) []supervisor.EngineStatus { return f.EnginesFunc(ctx) }
 
 // fakeFilter is a log filter that knows whatever logs can parse.

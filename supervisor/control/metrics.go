@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/valyala/fasthttp"
 
+	"vllm-vcr/ipc"
 	"vllm-vcr/supervisor"
 )
 
@@ -39,6 +40,7 @@ var metrics = []metric{
 	gauge("input_queue_high", "The most inputs that ever waited for the engine.", func(e supervisor.EngineStatus) float64 { return float64(e.InputsHigh) }),
 	gauge("output_queue_high_bytes", "The most bytes of output that ever waited for one client to read.", func(e supervisor.EngineStatus) float64 { return float64(e.OutputHigh) }),
 	counter("request_journal_dropped_total", "Finished requests that GET /requests cannot show any more.", func(e supervisor.EngineStatus) uint64 { return e.JournalDropped }),
+	gauge("faults_active", "Faults that the engine may run into yet.", func(e supervisor.EngineStatus) float64 { return float64(e.FaultsActive) }),
 	counter("log_lines_dropped_total", "Log lines of the engine's process that nobody took.", func(e supervisor.EngineStatus) uint64 { return e.LogDropped }),
 }
 
@@ -47,6 +49,9 @@ var lateness = describe("lateness_seconds", "How long after their time paced out
 
 // engineState has a series for each state, 1 for the one the engine is in.
 var engineState = describe("engine_state", "1 for the state the engine is in, 0 for every other.", "state")
+
+// faultsApplied has a series for each kind.
+var faultsApplied = describe("faults_applied_total", "Times a fault has struck the engine.", "kind")
 
 var engineStates = []string{
 	supervisor.StateStarting, supervisor.StateReady, supervisor.StateReconnecting, supervisor.StateDraining,
@@ -94,6 +99,7 @@ type snapshot []supervisor.EngineStatus
 func (s snapshot) Describe(c chan<- *prometheus.Desc) {
 	c <- engineState
 	c <- lateness
+	c <- faultsApplied
 	for _, m := range metrics {
 		c <- m.desc
 	}
@@ -111,6 +117,9 @@ func (s snapshot) Collect(c chan<- prometheus.Metric) {
 		}
 		late := engine.Lateness
 		c <- prometheus.MustNewConstHistogram(lateness, late.Outputs, late.Seconds, cumulated(late.Buckets), rank)
+		for i, kind := range ipc.FaultKinds {
+			c <- prometheus.MustNewConstMetric(faultsApplied, prometheus.CounterValue, float64(engine.FaultsApplied[i]), rank, kind)
+		}
 	}
 }
 

@@ -84,7 +84,9 @@ func statusOf(err error) int {
 		return own.status
 	case errors.Is(err, logs.ErrFilter):
 		return fasthttp.StatusBadRequest
-	case errors.As(err, &refused):
+	case errors.Is(err, supervisor.ErrNoFault):
+		return fasthttp.StatusNotFound
+	case errors.As(err, &refused), errors.Is(err, supervisor.ErrTooManyFaults):
 		return fasthttp.StatusConflict
 	case errors.As(err, &silent), errors.Is(err, context.DeadlineExceeded):
 		return fasthttp.StatusGatewayTimeout

@@ -45,6 +45,14 @@ func countingFleet(reads, changes *atomic.Int64) *fakeFleet {
 
 		ResetEngineConfigFunc: func(context.Context, int) (config.Live, error) { return change() },
 		ResetEngineStatsFunc:  func(context.Context, int) error { changes.Add(1); return nil },
+
+		ArmFaultFunc: func(context.Context, ipc.Fault) (supervisor.FaultStatus, error) {
+			changes.Add(1)
+			return supervisor.FaultStatus{}, nil
+		},
+		FaultsFunc:      func(context.Context) (supervisor.Faults, error) { reads.Add(1); return supervisor.Faults{}, nil },
+		ClearFaultFunc:  func(context.Context, uint64) error { changes.Add(1); return nil },
+		ClearFaultsFunc: func(context.Context) error { changes.Add(1); return nil },
 	}
 }
 
@@ -57,6 +65,8 @@ func TestRoutes(t *testing.T) {
 		"/stats":                  "GET, HEAD",
 		"/stats/reset":            "POST",
 		"/drain":                  "POST",
+		"/faults":                 "GET, HEAD, POST, DELETE",
+		"/faults/3":               "DELETE",
 		"/log":                    "GET, HEAD, PUT",
 		"/health":                 "GET, HEAD",
 		"/health/ready":           "GET, HEAD",
@@ -84,10 +94,12 @@ func TestRoutes(t *testing.T) {
 					body = `{"max_num_seqs":1}`
 				case "PUT":
 					body = `{"filter":"warn"}`
+				case "POST":
+					body = `{"kind":"error"}`
 				}
 				got := a.call(t, method, path, body)
 				checkRoute(t, got, method, allow)
-				mutates := method == "POST" || method == "PATCH" || method == "PUT"
+				mutates := method == "POST" || method == "PATCH" || method == "PUT" || method == "DELETE"
 				if changed := changes.Load() + boolCount(filter.filter != "info"); changed > boolCount(mutates && got.status < 300) {
 					t.Errorf("%d changes, status %d", changed, got.status)
 				}
@@ -112,8 +124,8 @@ func checkRoute(t *testing.T, got reply, method, allow string) {
 		if method != "HEAD" {
 			wantError(t, got, http.StatusMethodNotAllowed, method)
 		}
-	} else if got.status != http.StatusOK && got.status != http.StatusAccepted && got.status != http.StatusNoContent {
-		t.Errorf("status = %d, want 200, 202 or 204", got.status)
+	} else if got.status < http.StatusOK || got.status > http.StatusAccepted && got.status != http.StatusNoContent {
+		t.Errorf("status = %d, want 200, 201, 202 or 204", got.status)
 	}
 	if method == "HEAD" && got.body != "" {
 		t.Errorf("body of HEAD = %q, want none", got.body)

@@ -78,7 +78,7 @@ func twoEngines(context.Context) []supervisor.EngineStatus {
 	return []supervisor.EngineStatus{
 		{Index: 0, Rank: 4, PID: 17, State: supervisor.StateReady, Generation: 2, Stats: ipc.Stats{Received: 9, Completed: 8, Running: 1}, HeldSeconds: 1.5, Saturated: true, InputsHigh: 12,
 			Lateness: supervisor.Lateness{Outputs: 5, Seconds: 0.25, Buckets: []supervisor.LateBucket{{AtMost: 0.1, Outputs: 3}, {AtMost: 2.5, Outputs: 1}, {AtMost: -1, Outputs: 1}}}},
-		{Index: 1, Rank: 5, State: supervisor.StateDead, Restarts: 3, Lost: 2, Dropped: 1, LogDropped: 6, Reason: "signal 9"},
+		{Index: 1, Rank: 5, State: supervisor.StateDead, Restarts: 3, Lost: 2, Dropped: 1, LogDropped: 6, Reason: "signal 9", FaultsApplied: ipc.FaultCounts{3}, FaultsActive: 2},
 	}
 }
 
@@ -86,7 +86,7 @@ func TestEngines(t *testing.T) {
 	got := start(t, &fakeFleet{EnginesFunc: twoEngines}, nil, Options{}).call(t, "GET", "/engines", "")
 	for _, says := range []string{
 		`{"engines":[{"index":0,"rank":4,"pid":17,"state":"ready","restarts":0,"generation":2,"stats":{"requests_received":9,`,
-		`"messages_dropped":1,`, `"reason":"signal 9"}]}`,
+		`"messages_dropped":1,`, `"faults_applied":{"crash":0,"error":3,"hang":0,`, `"faults_active":2,`, `"reason":"signal 9"}]}`,
 	} {
 		if got.status != http.StatusOK || !strings.Contains(got.body, says) {
 			t.Errorf("answer = %d %s, want 200 with %s", got.status, got.body, says)
@@ -130,6 +130,9 @@ func TestMetrics(t *testing.T) {
 		`vllm_vcr_requests_received_total{engine="4"} 9`,
 		`vllm_vcr_requests_running{engine="4"} 1`,
 		`vllm_vcr_requests_lost_total{engine="5"} 2`,
+		`vllm_vcr_faults_applied_total{engine="5",kind="error"} 3`,
+		`vllm_vcr_faults_applied_total{engine="4",kind="slow_handshake"} 0`,
+		`vllm_vcr_faults_active{engine="5"} 2`,
 		`vllm_vcr_engine_restarts_total{engine="5"} 3`,
 		`vllm_vcr_engine_config_generation{engine="4"} 2`,
 		`vllm_vcr_messages_dropped_total{engine="5"} 1`,
@@ -151,7 +154,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	helps := strings.Count(got.body, "# HELP vllm_vcr_")
-	if helps != len(metrics)+2 || helps != strings.Count(got.body, "# TYPE ") {
-		t.Errorf("%d families are described, want %d", helps, len(metrics)+2)
+	if helps != len(metrics)+3 || helps != strings.Count(got.body, "# TYPE ") {
+		t.Errorf("%d families are described, want %d", helps, len(metrics)+3)
 	}
 }
