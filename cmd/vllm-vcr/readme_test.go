@@ -141,20 +141,36 @@ func TestReadme_Targets(t *testing.T) {
 // TestReadme_Curl runs the examples of the README against engines that wait for their frontend.
 func TestReadme_Curl(t *testing.T) {
 	p := start(t, nil, "play", "--handshake-address", nowhere(t), "--engine-count", "3", "--control-address", "127.0.0.1:0")
-	address := fmt.Sprint(p.awaitLog(t, "control API listening")["address"])
+	tryCurl(t, "curl", 14, "localhost:8001", p.awaitLog(t, "control API listening"))
+}
+
+// TestReadme_Faults runs those of faults, of which one ends an engine, against engines that have joined.
+func TestReadme_Faults(t *testing.T) {
+	tryCurl(t, "faults", 9, "localhost:8001", startServe(t, 3).awaitLog(t, "control API listening"))
+}
+
+// TestReadme_Own runs those of requests with settings of their own.
+func TestReadme_Own(t *testing.T) {
+	tryCurl(t, "own", 2, "localhost:8000", startServe(t, 1).awaitLog(t, "OpenAI API listening"))
+}
+
+// tryCurl runs the lines of a section of the README, of which there are as many as wanted, against the address in a line of
+// the log in place of the README's.
+func tryCurl(t *testing.T, name string, want int, here string, listening logLine) {
+	t.Helper()
 	tried := 0
-	for line := range strings.Lines(section(t, "curl")) {
+	for line := range strings.Lines(section(t, name)) {
 		if !strings.HasPrefix(line, "curl ") {
 			continue
 		}
 		tried++
-		command := strings.Replace(line, "localhost:8001", address, 1)
+		command := strings.Replace(line, here, fmt.Sprint(listening["address"]), 1)
 		if out, err := exec.Command("sh", "-c", strings.Replace(command, "curl -s", "curl -sS --fail-with-body", 1)).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", strings.TrimSpace(line), err, out)
 		}
 	}
-	if tried != 14 {
-		t.Errorf("tried %d lines, want 14", tried)
+	if tried != want {
+		t.Errorf("tried %d lines, want %d", tried, want)
 	}
 }
 
@@ -164,8 +180,8 @@ func TestReadme_Routes(t *testing.T) {
 	p := start(t, nil, "play", "--handshake-address", nowhere(t), "--control-address", "127.0.0.1:0")
 	address := fmt.Sprint(p.awaitLog(t, "control API listening")["address"])
 	rows := regexp.MustCompile("(?m)^\\| `([A-Z]+) (\\S+)` \\| (\\d+)").FindAllStringSubmatch(section(t, "routes"), -1)
-	if len(rows) != 21 {
-		t.Errorf("%d routes, want 21", len(rows))
+	if len(rows) != 25 {
+		t.Errorf("%d routes, want 25", len(rows))
 	}
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, row := range rows {
@@ -173,10 +189,10 @@ func TestReadme_Routes(t *testing.T) {
 		switch {
 		case path == "/health/ready":
 			want = "503" // no engine has joined
-		case path == "/requests/{id}":
-			want = "404" // nor got a request
-		case method == http.MethodPatch || method == http.MethodPut:
+		case method == http.MethodPatch || method == http.MethodPut || want == "201":
 			want = "415" // without a body
+		case strings.HasSuffix(path, "{id}"):
+			want = "404" // there is none
 		}
 		request, err := http.NewRequest(method, "http://"+address+path, nil)
 		if err != nil {

@@ -95,7 +95,9 @@ func TestRoutes(t *testing.T) {
 				case "PUT":
 					body = `{"filter":"warn"}`
 				case "POST":
-					body = `{"kind":"error"}`
+					if path == "/faults" {
+						body = `{"kind":"error"}`
+					}
 				}
 				got := a.call(t, method, path, body)
 				checkRoute(t, got, method, allow)
