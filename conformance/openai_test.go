@@ -30,6 +30,7 @@ type question struct {
 	Stream        bool           `json:"stream,omitempty"`
 	StreamOptions *streamOptions `json:"stream_options,omitempty"`
 	ReturnIDs     bool           `json:"return_token_ids"`
+	XArgs         map[string]any `json:"vllm_xargs,omitempty"` // what the request brings of its own
 
 	rank int // data-parallel rank to ask; 0 = whichever the frontend picks, n = rank n−1
 }

@@ -55,6 +55,7 @@ func TestOneEngine(t *testing.T) {
 		t.Run("gauges", srv.gaugesFollow)
 		t.Run("answers", srv.everyForm)
 		t.Run("failures", srv.everyFailure)
+		t.Run("faults", srv.everyFault)
 		t.Run("utilities", srv.utilities)
 		t.Run("disconnects", srv.everyDisconnect)
 		srv.frontendReturns(t) // no subtest: the new frontend must outlive it

@@ -219,6 +219,23 @@ func TestCompletions_Logprobs(t *testing.T) {
 }
 
 // TestCompletions_EngineErrors has requests fail before and after their first output.
+// What an engine answered before it failed reaches the client of a stream, also where both were read at once; unless the text
+// was complete before.
+func TestCompletions_ErrorBehindTokens(t *testing.T) {
+	whole := dispatch.Chunk{Tokens: vocabulary().Encode("Hello world"), Finish: enginecore.FinishError}
+	engines, _ := answers(step{chunk: whole})
+	a := start(t, engines)
+	events, done := eventsOf(t, a.post("/v1/completions", `{"prompt":"x","max_tokens":9,"stream":true}`).body)
+	if len(events) != 2 || !done || at(t, events[0], "choices", 0, "text") != "Hello world" || at(t, events[1], "error", "code") != 500.0 {
+		t.Errorf("events = %v, done %v, want the text, an error and [DONE]", events, done)
+	}
+	wantError(t, a.post("/v1/completions", `{"prompt":"x","max_tokens":9}`), http.StatusInternalServerError, "")
+	got := object(t, a.post("/v1/completions", `{"prompt":"x","max_tokens":9,"stop":" world"}`).body)
+	if at(t, got, "choices", 0, "text") != "Hello" || at(t, got, "choices", 0, "finish_reason") != "stop" {
+		t.Errorf("answer = %v, want Hello that stopped", got)
+	}
+}
+
 func TestCompletions_EngineErrors(t *testing.T) {
 	dead := &dispatch.EngineDeadError{Rank: 1, Cause: fmt.Errorf("connection: %w", io.EOF)}
 	failed := func(e *enginecore.RequestError) step {

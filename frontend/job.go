@@ -24,6 +24,7 @@ type job struct {
 	choices   []*choice // as the streams are numbered
 	perPrompt int       // choices of each prompt
 	left      int       // choices that have not ended
+	failed    error     // what comes after the tokens that came with it; nil = nothing
 
 	head       openai.Head
 	usage      openai.Usage
@@ -83,19 +84,26 @@ func (j *job) next() (*choice, error) {
 	if j.left == 0 {
 		return nil, io.EOF
 	}
+	if j.failed != nil {
+		return nil, j.failed
+	}
 	i, chunk, err := j.streams.Next(j.ctx)
 	if err != nil {
 		return nil, j.cause(err)
 	}
-	if chunk.Finish == enginecore.FinishError {
-		return nil, engineFailure(chunk.Error)
-	}
 	c := j.choices[i]
+	if chunk.Finish == enginecore.FinishError {
+		j.failed, chunk.Finish = engineFailure(chunk.Error), enginecore.FinishNone
+		if len(chunk.Tokens) == 0 {
+			return nil, j.failed
+		}
+	}
 	before := c.generated
 	c.take(&chunk)
 	j.usage.Completion += c.generated - before
 	j.note(i, &chunk)
 	if c.Finish != "" {
+		j.failed = nil // its text reached a stop string before that
 		j.left--
 		if chunk.Finish == enginecore.FinishNone {
 			j.streams.Stop(i)
