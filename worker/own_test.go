@@ -196,3 +196,38 @@ func BenchmarkOwnOf_OthersArguments(b *testing.B) {
 		}
 	}
 }
+
+// FuzzOwnOf: whatever a request brings, what is accepted keeps a parameter set within its ranges.
+func FuzzOwnOf(f *testing.F) {
+	for _, pairs := range [][]any{
+		{}, {"inter_token_latency", 5, "failure_types", []any{"error"}}, {"fault", "stall", "fault_delay", 9, "fault_after_tokens", 1},
+		{"failure_injection_rate", 0.5, "kv_transfer_params", map[string]any{"a": []any{1, nil}}}, {"time_factor_under_load", 1e300}, {"fault", 1},
+	} {
+		b := msgp.AppendMapHeader(nil, uint32(len(pairs)/2))
+		for _, value := range pairs {
+			b, _ = msgp.AppendIntf(b, value) // of these kinds it can
+		}
+		f.Add([]byte(b))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		own, err := ownOf(&enginecore.SamplingParams{ExtraArgs: b})
+		if err != nil || own == nil {
+			return
+		}
+		p := params(config.Default().Live)
+		if own.Adjust != nil {
+			own.Adjust(&p)
+		}
+		for _, d := range []time.Duration{p.TTFT, p.TTFTStdDev, p.ITL, p.ITLStdDev, p.PrefillOverhead, p.PrefillPerToken, p.PrefillStdDev} {
+			if d < 0 {
+				t.Errorf("a time of %v", d)
+			}
+		}
+		if !(p.LoadFactor >= 1) || !(p.FailureRate >= 0 && p.FailureRate <= 1) || len(p.FailureTypes) == 0 {
+			t.Errorf("out of range: %+v", p)
+		}
+		if f := own.Fault; f != nil && (f.Kind > engine.FaultCrash || (f.Kind == engine.FaultStall) != (f.Delay > 0)) {
+			t.Errorf("fault out of range: %+v", f)
+		}
+	})
+}

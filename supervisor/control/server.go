@@ -1,5 +1,5 @@
 // Package control is the HTTP API over the engines: it shows and changes their configuration, counts what reached them,
-// swaps the log filter and says how they are.
+// has them run into faults, swaps the log filter and says how they are.
 //
 // It guarantees that every call is answered within a bound and with JSON (GET /metrics, which is Prometheus text,
 // excepted), errors included; that a call which the API itself can refuse reaches no engine; that nothing changes on
