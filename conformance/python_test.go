@@ -55,7 +55,7 @@ func TestOneEngine(t *testing.T) {
 		t.Run("gauges", srv.gaugesFollow)
 		t.Run("answers", srv.everyForm)
 		t.Run("failures", srv.everyFailure)
-		t.Run("faults", srv.everyFault)
+		t.Run("faults", srv.everyFaultPaced)
 		t.Run("utilities", srv.utilities)
 		t.Run("disconnects", srv.everyDisconnect)
 		srv.frontendReturns(t) // no subtest: the new frontend must outlive it
@@ -111,6 +111,13 @@ func (s *server) everyFailure(t *testing.T) {
 	if got, want := s.awaitIdle(t).Failed, before.Failed+3; got != want {
 		t.Errorf("failed = %d, want %d", got, want)
 	}
+}
+
+// everyFaultPaced leaves the server the time to hand tokens on: those that it finds together with an error it throws away.
+func (s *server) everyFaultPaced(t *testing.T) {
+	s.patch(t, `{"inter_token_latency": 50}`)
+	s.everyFault(t)
+	s.patch(t, `{"inter_token_latency": 0}`)
 }
 
 // everyDisconnect has clients of every form go away.
