@@ -1,8 +1,6 @@
 package frontend
 
 import (
-	"errors"
-	"net"
 	"net/http"
 
 	"github.com/valyala/fasthttp"
@@ -13,19 +11,15 @@ import (
 
 // broken answers a request that the HTTP server could not read. The connection is closed after it.
 func (s *Server) broken(ctx *fasthttp.RequestCtx, err error) {
-	var headers *fasthttp.ErrSmallBuffer
-	var timeout net.Error
-	answer := openai.HTTP(http.StatusBadRequest, "not an HTTP request that can be read")
-	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		httpserve.Discard(ctx.Conn())
-		answer = openai.HTTP(http.StatusRequestEntityTooLarge, "The request body is larger than the limit of %d bytes.", s.MaxBody)
-	case errors.As(err, &headers):
-		httpserve.Discard(ctx.Conn())
-		answer = openai.HTTP(http.StatusRequestHeaderFieldsTooLarge, "request line and headers of more than %d bytes", headerLimit)
-	case errors.As(err, &timeout) && timeout.Timeout():
-		answer = openai.HTTP(http.StatusRequestTimeout, "the request did not arrive within %v", readTimeout)
+	status := httpserve.Unreadable(ctx, err)
+	answer := openai.HTTP(status, "not an HTTP request that can be read")
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		answer = openai.HTTP(status, "The request body is larger than the limit of %d bytes.", s.MaxBody)
+	case http.StatusRequestHeaderFieldsTooLarge:
+		answer = openai.HTTP(status, "request line and headers of more than %d bytes", headerLimit)
+	case http.StatusRequestTimeout:
+		answer = openai.HTTP(status, "the request did not arrive within %v", s.http.ReadTimeout)
 	}
 	writeError(ctx, answer)
-	ctx.Response.SkipBody = ctx.IsHead()
 }

@@ -59,7 +59,7 @@ func (c *call) run(h handler) (err error) {
 	if err := httpserve.CheckFraming(c.ctx); err != nil {
 		return openai.HTTP(http.StatusBadRequest, "%v", err)
 	}
-	if err := c.server.keys.check(c.ctx); err != nil {
+	if err := c.server.checkKey(c.ctx); err != nil {
 		return err
 	}
 	if len(c.requestID) > maxRequestID {

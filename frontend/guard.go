@@ -1,8 +1,6 @@
 package frontend
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"strings"
 
@@ -11,37 +9,14 @@ import (
 	"vllm-vcr/frontend/openai"
 )
 
-// keys are the API keys, as hashes, so that a comparison tells nothing about their length either.
-type keys [][sha256.Size]byte
-
-func newKeys(list []string) keys {
-	var k keys
-	for _, key := range list {
-		if key != "" {
-			k = append(k, sha256.Sum256([]byte(key)))
-		}
-	}
-	return k
-}
-
 // guarded are the beginnings of the paths that need a key, as in vLLM; probes and metrics don't.
 var guarded = []string{"/v1", "/inference"}
 
-// check asks for a key where one is needed.
-func (k keys) check(ctx *fasthttp.RequestCtx) error {
-	if len(k) == 0 || !needsKey(string(ctx.Path())) {
+// checkKey asks for a key where one is needed.
+func (s *Server) checkKey(ctx *fasthttp.RequestCtx) error {
+	if !needsKey(string(ctx.Path())) || s.keys.Admit(ctx) {
 		return nil
 	}
-	scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
-	sum := sha256.Sum256([]byte(token))
-	match := 0
-	for _, key := range k {
-		match |= subtle.ConstantTimeCompare(sum[:], key[:])
-	}
-	if strings.EqualFold(scheme, "Bearer") && match == 1 {
-		return nil
-	}
-	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
 	return openai.HTTP(http.StatusUnauthorized, "Unauthorized: this API wants one of its keys as Authorization: Bearer KEY")
 }
 

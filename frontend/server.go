@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -31,11 +32,11 @@ type Server struct {
 	Options
 	engines     Engines
 	tokens      *tokenizer.Tokenizer
-	keys        keys
+	keys        httpserve.Tokens
 	fingerprint string
 	started     int64 // seconds since 1970
 	http        *fasthttp.Server
-	conns       *connections
+	conns       *httpserve.Connections
 	gate        *gate
 	log         *logs.Logger
 
@@ -51,24 +52,25 @@ func New(engines Engines, tokens *tokenizer.Tokenizer, o Options) (*Server, erro
 	}
 	o = o.settled()
 	s := &Server{
-		Options: o, engines: engines, tokens: tokens, keys: newKeys(o.APIKeys), fingerprint: fingerprint(&o),
-		started: time.Now().Unix(), conns: newConnections(), gate: newGate(), log: o.Log, stopC: make(chan struct{}),
+		Options: o, engines: engines, tokens: tokens, keys: httpserve.NewTokens(o.APIKeys...), fingerprint: fingerprint(&o),
+		started: time.Now().Unix(), conns: httpserve.NewConnections(connectionLimits()),
+		gate: newGate(), log: o.Log, stopC: make(chan struct{}),
 	}
 	s.http = &fasthttp.Server{
-		Handler:                      s.handler(),
-		ErrorHandler:                 s.broken,
-		ConnState:                    s.conns.note,
-		ReadTimeout:                  readTimeout,
-		IdleTimeout:                  idleTimeout,
-		ReadBufferSize:               headerLimit,
-		MaxRequestBodySize:           o.MaxBody,
-		DisablePreParseMultipartForm: true,
-		NoDefaultServerHeader:        true,
-		NoDefaultDate:                true, // it would take a timer that wakes an idle process every second
-		SecureErrorLogMessage:        true,
-		Logger:                       httpserve.DebugLog{Log: s.log},
+		Handler:            s.handler(),
+		ErrorHandler:       s.broken,
+		ReadTimeout:        readTimeout,
+		IdleTimeout:        idleTimeout,
+		ReadBufferSize:     headerLimit,
+		MaxRequestBodySize: o.MaxBody,
 	}
+	httpserve.Harden(s.http, s.conns, s.log)
 	return s, nil
+}
+
+// connectionLimits let a crowd come in at once: who has just arrived is never closed for the next.
+func connectionLimits() httpserve.Limits {
+	return httpserve.Limits{Open: httpserve.HalfOfDescriptors(math.MaxInt), Spared: time.Second}
 }
 
 // Serve answers calls on ln until Stop, and then, with new requests refused, until those at the engines have ended or the time
@@ -78,21 +80,21 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.log.Info().Str("address", ln.Addr().String()).Msg("OpenAI API listening")
 	served := make(chan error, 1)
 	closedC := make(chan struct{})
-	go func() { served <- s.http.Serve(httpserve.Patient(ln, closedC, "the API", s.log)) }()
+	go func() { served <- s.http.Serve(s.conns.Patient(ln, closedC, "the API", s.log)) }()
 	select {
 	case err := <-served:
 		close(closedC)
 		_ = ln.Close() // it is broken already
 		s.gate.close()
 		s.gate.end(errStopped)
-		s.conns.finish(stopGrace)
+		s.conns.Finish(stopGrace, nil)
 		return fmt.Errorf("OpenAI API: %w", cmp.Or(err, errors.New("the listener was closed")))
 	case <-s.stopC:
 		s.drain()
 		close(closedC)
 		err := ln.Close()
 		<-served
-		s.conns.finish(stopGrace)
+		s.conns.Finish(stopGrace, nil)
 		return err
 	}
 }

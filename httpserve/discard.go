@@ -12,10 +12,10 @@ const (
 	discardSilence = 100 * time.Millisecond // one that sends nothing for so long waits for the answer
 )
 
-// Discard reads the rest of a request that is refused before its end, at most 64 MiB and for two seconds: a client that still
+// discard reads the rest of a request that is refused before its end, at most 64 MiB and for two seconds: a client that still
 // sends when the connection is closed gets a reset and never sees the answer. It sets conn's read deadline; the connection
 // is good for the answer and nothing else.
-func Discard(conn net.Conn) {
+func discard(conn net.Conn) {
 	buf := make([]byte, 64<<10)
 	end := time.Now().Add(discardTimeout)
 	for left := discardBytes; left > 0 && time.Now().Before(end); {

@@ -9,15 +9,16 @@ import (
 	"vllm-vcr/logs"
 )
 
-// Patient is ln, waiting out a shortage of descriptors or memory instead of ending the server: the connections that caused
-// it go away with their time-outs. Each shortage is one warning in log, where name is what cannot accept connections. Accept
+// Patient is ln, waiting out a shortage of descriptors or memory instead of ending the server: quiet connections are closed
+// one by one, and those at work end. Each shortage is one warning in log, where name is what cannot accept connections. Accept
 // ends with [net.ErrClosed] in a shortage when stopC is closed, and otherwise as ln's does.
-func Patient(ln net.Listener, stopC <-chan struct{}, name string, log *logs.Logger) net.Listener {
-	return &patientListener{Listener: ln, stopC: stopC, name: name, log: log}
+func (c *Connections) Patient(ln net.Listener, stopC <-chan struct{}, name string, log *logs.Logger) net.Listener {
+	return &patientListener{ln, c, stopC, name, log}
 }
 
 type patientListener struct {
 	net.Listener
+	conns *Connections
 	stopC <-chan struct{}
 	name  string
 	log   *logs.Logger
@@ -34,6 +35,7 @@ func (l *patientListener) Accept() (net.Conn, error) {
 		if !short {
 			l.log.Warn().Err(err).Msgf("%s cannot accept connections", l.name)
 		}
+		l.conns.makeRoom()
 		if !l.pause() {
 			return nil, net.ErrClosed
 		}

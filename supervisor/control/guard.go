@@ -1,8 +1,6 @@
 package control
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,12 +17,11 @@ type guard struct {
 	loopback bool     // the API is bound to this machine only
 	hosts    []string // names of this machine, IPv6 literals in brackets
 	port     string
-	asks     bool
-	token    [sha256.Size]byte // hashes, so that a comparison tells nothing about the length either
+	tokens   httpserve.Tokens // none = no call needs one
 }
 
 func newGuard(bound, token string) guard {
-	g := guard{hosts: []string{"localhost", "127.0.0.1", "[::1]"}, asks: token != "", token: sha256.Sum256([]byte(token))}
+	g := guard{hosts: []string{"localhost", "127.0.0.1", "[::1]"}, tokens: httpserve.NewTokens(token)}
 	host, port, err := net.SplitHostPort(bound)
 	addr, errAddr := netip.ParseAddr(host)
 	g.loopback = err != nil || host == "localhost" || errAddr == nil && addr.IsLoopback()
@@ -56,7 +53,10 @@ func (g *guard) check(ctx *fasthttp.RequestCtx) error {
 			return faultf(fasthttp.StatusForbidden, "origin %q is not this API: web pages cannot call it", shorten(string(origin)))
 		}
 	}
-	return g.checkToken(ctx)
+	if !g.tokens.Admit(ctx) {
+		return faultf(fasthttp.StatusUnauthorized, "this API wants a bearer token: Authorization: Bearer TOKEN")
+	}
+	return nil
 }
 
 // checkHost looks at the Host header and at the host of an absolute request line.
@@ -84,19 +84,6 @@ func (g *guard) isOwn(origin string, local net.Addr) bool {
 	}
 	addr, err := netip.ParseAddrPort(local.String())
 	return slices.Contains(g.hosts, name) || err == nil && name == literal(addr.Addr())
-}
-
-func (g *guard) checkToken(ctx *fasthttp.RequestCtx) error {
-	if !g.asks {
-		return nil
-	}
-	scheme, token, _ := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
-	sum := sha256.Sum256([]byte(token))
-	if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1 {
-		return nil
-	}
-	ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, "Bearer")
-	return faultf(fasthttp.StatusUnauthorized, "this API wants a bearer token: Authorization: Bearer TOKEN")
 }
 
 // splitHost cuts HOST or HOST:PORT; the name comes in lower case, an IPv6 literal with its brackets.

@@ -33,6 +33,7 @@ const (
 	stopGrace      = time.Second      // for handlers at work when the server stops
 	headerLimit    = 16 << 10         // bytes of request line and headers
 	bodyCeiling    = 8 << 20          // bytes of a body that are read before anything is judged
+	maxConnections = 4096             // open at once, before new ones cost quiet ones
 )
 
 // Options are what a Server is told apart from its fleet.
@@ -59,7 +60,7 @@ type Server struct {
 	guard           guard
 	log             *logs.Logger
 	http            *fasthttp.Server
-	conns           *connections
+	conns           *httpserve.Connections
 
 	life  context.Context // ends when handlers have had their time after Stop
 	end   context.CancelFunc
@@ -77,25 +78,20 @@ func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 		shutdownTimeout: o.ShutdownTimeout,
 		guard:           newGuard(o.Bound, o.Token),
 		log:             cmp.Or(o.Log, logs.Nop()),
-		conns:           newConnections(mostConnections()),
+		conns:           httpserve.NewConnections(httpserve.Limits{Open: httpserve.HalfOfDescriptors(maxConnections)}),
 		stopC:           make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.http = &fasthttp.Server{
-		Handler:                      s.handler(),
-		ErrorHandler:                 s.broken,
-		ConnState:                    s.conns.note,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 writeTimeout,
-		IdleTimeout:                  idleTimeout,
-		ReadBufferSize:               headerLimit,
-		MaxRequestBodySize:           bodyCeiling,
-		DisablePreParseMultipartForm: true,
-		NoDefaultServerHeader:        true,
-		NoDefaultDate:                true, // it would take a timer that wakes an idle process every second
-		SecureErrorLogMessage:        true,
-		Logger:                       httpserve.DebugLog{Log: s.log},
+		Handler:            s.handler(),
+		ErrorHandler:       s.broken,
+		ReadTimeout:        readTimeout,
+		WriteTimeout:       writeTimeout,
+		IdleTimeout:        idleTimeout,
+		ReadBufferSize:     headerLimit,
+		MaxRequestBodySize: bodyCeiling,
 	}
+	httpserve.Harden(s.http, s.conns, s.log)
 	return s
 }
 
@@ -104,7 +100,7 @@ func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 func (s *Server) Serve(ln net.Listener) error {
 	s.announce(ln.Addr().String())
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(httpserve.Patient(ln, s.stopC, "control API", s.log)) }()
+	go func() { served <- s.http.Serve(s.conns.Patient(ln, s.stopC, "control API", s.log)) }()
 	defer s.finish()
 	select {
 	case err := <-served:
@@ -134,14 +130,12 @@ func (s *Server) Stop() { s.stop.Do(func() { close(s.stopC) }) }
 
 // finish ends what is still open: idle connections at once, running handlers after their grace.
 func (s *Server) finish() {
-	s.conns.close(stopGrace)
-	s.end()
-	s.conns.abandon(stopGrace)
+	s.conns.Finish(stopGrace, s.end)
 }
 
 func (s *Server) announce(bound string) {
 	s.log.Info().Str("address", bound).Msg("control API listening")
-	if !s.guard.loopback && !s.guard.asks {
+	if !s.guard.loopback && len(s.guard.tokens) == 0 {
 		s.log.Warn().Str("address", bound).
 			Msg("control API is open to other machines without a token: bind it to loopback or use --control-token-file")
 	}

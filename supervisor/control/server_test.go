@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vllm-vcr/config"
+	"vllm-vcr/httpserve"
 	"vllm-vcr/ipc"
 	"vllm-vcr/logs"
 )
@@ -234,7 +235,10 @@ func checkWhole(t *testing.T, got reply) {
 
 // Clients that say nothing don't keep others out: the one that has been quiet for longest makes room.
 func TestServer_QuietClients(t *testing.T) {
-	a := start(t, readyFleet(), nil, Options{}, func(s *Server) { s.conns.most = 8 })
+	a := start(t, readyFleet(), nil, Options{}, func(s *Server) {
+		s.conns = httpserve.NewConnections(httpserve.Limits{Open: 8})
+		httpserve.Harden(s.http, s.conns, s.log)
+	})
 	var quiet []net.Conn
 	for range 30 {
 		quiet = append(quiet, a.dial(t))
@@ -244,5 +248,25 @@ func TestServer_QuietClients(t *testing.T) {
 	}
 	if _, err := quiet[0].Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("the first quiet client reads %v, want EOF", err)
+	}
+}
+
+// So it is with clients that begin a request and never end it.
+func TestServer_HalfRequests(t *testing.T) {
+	a := start(t, readyFleet(), nil, Options{}, func(s *Server) {
+		s.conns = httpserve.NewConnections(httpserve.Limits{Open: 8})
+		httpserve.Harden(s.http, s.conns, s.log)
+	})
+	var half []net.Conn
+	for range 30 {
+		conn := a.dial(t)
+		fmt.Fprint(conn, "PATCH /config HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
+		half = append(half, conn)
+	}
+	if got := a.call(t, "GET", "/config", ""); got.status != 200 {
+		t.Errorf("GET /config beside half requests = %d, want 200", got.status)
+	}
+	if _, err := half[0].Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("the first half request reads %v, want the end of its connection", err)
 	}
 }
