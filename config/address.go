@@ -11,7 +11,7 @@ const maxSocketPath = 107
 
 const (
 	allowedHandshake = "tcp://HOST:PORT with a port from 1 to 65535, or ipc:///PATH of at most 107 bytes"
-	allowedControl   = "HOST:PORT with a port from 0 to 65535"
+	allowedControl   = "HOST:PORT with a port from 0 to 65535, or unix:/PATH of at most 107 bytes"
 )
 
 // isHandshake accepts addresses to connect to, so neither * nor port 0.
@@ -29,8 +29,17 @@ func isControl(s string) bool {
 	if s == "" {
 		return true
 	}
+	if path, ok := SocketPath(s); ok {
+		return path[0] == '/' && len(path) <= maxSocketPath && !strings.Contains(path, "\x00")
+	}
 	_, port, err := net.SplitHostPort(s)
 	return err == nil && isPort(port)
+}
+
+// SocketPath is the path in a control address unix:PATH that names a Unix socket. What follows unix: in HOST:PORT is a port.
+func SocketPath(address string) (path string, ok bool) {
+	path, ok = strings.CutPrefix(address, "unix:")
+	return path, ok && path != "" && !isPort(path)
 }
 
 // isPort accepts a port in plain decimal digits.

@@ -25,24 +25,26 @@ type Config struct {
 	VocabSize            uint64          `json:"vocab_size"`               // token ids are below it, 1 … 2^32-1
 	Seed                 uint64          `json:"seed"`                     // of every random stream
 	LongPrefillThreshold uint64          `json:"long_prefill_token_threshold"`
-	SchedulingPolicy     string          `json:"scheduling_policy"`  // PolicyFCFS or PolicyPriority
-	TokenSource          string          `json:"token_source"`       // TokensText, TokensRandom or TokensEcho
-	MaxLoras             uint64          `json:"max_loras"`          // LoRA adapters in use at once, 0 = no limit
-	TokensPerBlock       uint64          `json:"tokens_per_block"`   // advertised block size
-	KVCacheSize          uint64          `json:"kv_cache_size"`      // advertised blocks
-	LatencyTrace         string          `json:"latency_trace"`      // JSONL file; "" = the timing settings of Live
-	ExpectConfigHash     string          `json:"expect_config_hash"` // "" = no check
-	TimeScale            float64         `json:"time_scale"`         // every simulated duration is divided by it, above 0
-	StepGranularity      time.Duration   `json:"step_granularity"`   // grid of leave times, 0 = off
-	ShutdownTimeout      uint64          `json:"shutdown_timeout"`   // s of draining before the rest is aborted
-	StartupTimeout       uint64          `json:"startup_timeout"`    // s until every engine must be ready, 0 = for ever
-	Restart              string          `json:"restart"`            // RestartNever or RestartOnFailure
-	AnnounceDeath        bool            `json:"announce_death"`     // tell the frontend ENGINE_CORE_DEAD for a dead worker
-	ControlAddress       string          `json:"control_address"`    // HOST:PORT; "" = no control API
-	ControlTimeout       uint64          `json:"control_timeout"`    // s until a control call is answered with 504
-	ControlTokenFile     string          `json:"control_token_file"` // file that holds a bearer token; "" = none asked
-	RequestJournal       uint64          `json:"request_journal"`    // finished requests that an engine remembers, 0 = none
-	LogFormat            string          `json:"log_format"`         // LogAuto, LogJSON or LogText
+	SchedulingPolicy     string          `json:"scheduling_policy"`    // PolicyFCFS or PolicyPriority
+	TokenSource          string          `json:"token_source"`         // TokensText, TokensRandom or TokensEcho
+	MaxLoras             uint64          `json:"max_loras"`            // LoRA adapters in use at once, 0 = no limit
+	TokensPerBlock       uint64          `json:"tokens_per_block"`     // advertised block size
+	KVCacheSize          uint64          `json:"kv_cache_size"`        // advertised blocks
+	LatencyTrace         string          `json:"latency_trace"`        // JSONL file; "" = the timing settings of Live
+	ExpectConfigHash     string          `json:"expect_config_hash"`   // "" = no check
+	TimeScale            float64         `json:"time_scale"`           // every simulated duration is divided by it, above 0
+	StepGranularity      time.Duration   `json:"step_granularity"`     // grid of leave times, 0 = off
+	ShutdownTimeout      uint64          `json:"shutdown_timeout"`     // s of draining before the rest is aborted
+	StartupTimeout       uint64          `json:"startup_timeout"`      // s until every engine must be ready, 0 = for ever
+	Restart              string          `json:"restart"`              // RestartNever or RestartOnFailure
+	AnnounceDeath        bool            `json:"announce_death"`       // tell the frontend ENGINE_CORE_DEAD for a dead worker
+	ControlAddress       string          `json:"control_address"`      // HOST:PORT or unix:PATH; "" = no control API
+	ControlTimeout       uint64          `json:"control_timeout"`      // s until a control call is answered with 504
+	ControlTokenFile     string          `json:"control_token_file"`   // file that holds a bearer token; "" = none asked
+	ControlSSLCertFile   string          `json:"control_ssl_certfile"` // PEM; "" = no TLS
+	ControlSSLKeyFile    string          `json:"control_ssl_keyfile"`  // PEM; "" = in the certificate's file
+	RequestJournal       uint64          `json:"request_journal"`      // finished requests that an engine remembers, 0 = none
+	LogFormat            string          `json:"log_format"`           // LogAuto, LogJSON or LogText
 	OpenAI               `json:"openai"` // the front end of serve and frontend
 	Live                 `json:"live"`   // what a PATCH can change
 }
@@ -58,6 +60,8 @@ type OpenAI struct {
 	MaxLogprobs            uint64   `json:"max_logprobs"`              // most alternatives that a request may ask for
 	MaxBodySize            uint64   `json:"max_body_size"`             // bytes of a request's body
 	EnableRequestIDHeaders bool     `json:"enable_request_id_headers"` // answer with X-Request-Id
+	SSLCertFile            string   `json:"ssl_certfile"`              // PEM; "" = no TLS
+	SSLKeyFile             string   `json:"ssl_keyfile"`               // PEM; "" = in the certificate's file
 }
 
 // Live is the settings that a PATCH changes while engines run. Its JSON form, in this order, is what GET /config answers.
@@ -166,6 +170,12 @@ func (c Config) conflicts() []error {
 		faults = append(faults, fmt.Errorf("--data-parallel-start-rank: %d with --engine-count %d makes rank %d, want at most %d",
 			c.StartRank, c.EngineCount, c.StartRank+c.EngineCount-1, MaxRank))
 	}
+	if c.SSLKeyFile != "" && c.SSLCertFile == "" {
+		faults = append(faults, loneKey("ssl", c.SSLKeyFile))
+	}
+	if c.ControlSSLKeyFile != "" && c.ControlSSLCertFile == "" {
+		faults = append(faults, loneKey("control-ssl", c.ControlSSLKeyFile))
+	}
 	if c.LatencyTrace == "" {
 		return faults
 	}
@@ -177,4 +187,8 @@ func (c Config) conflicts() []error {
 		}
 	}
 	return faults
+}
+
+func loneKey(prefix, file string) error {
+	return fmt.Errorf("--%s-keyfile: %q without --%s-certfile, want both", prefix, file, prefix)
 }

@@ -74,6 +74,9 @@ func TestValidate_Conflicts(t *testing.T) {
 		change func(*Config)
 		want   []string
 	}{
+		{"certificate without key", func(c *Config) { c.SSLCertFile, c.ControlSSLCertFile = "c", "c" }, nil},
+		{"keys without certificate", func(c *Config) { c.SSLKeyFile, c.ControlSSLKeyFile = "k", "l" },
+			[]string{`--ssl-keyfile: "k" without --ssl-certfile, want both`, `--control-ssl-keyfile: "l" without --control-ssl-certfile, want both`}},
 		{"last rank", func(c *Config) { c.StartRank, c.EngineCount = MaxRank, 1 }, nil},
 		{"every rank", func(c *Config) { c.EngineCount = MaxRank + 1 }, nil},
 		{"beyond the last rank", func(c *Config) { c.StartRank, c.EngineCount = MaxRank, 2 },

@@ -120,6 +120,10 @@ var table = complete([]Option{
 		Value: func(c *Config) Value { return number(&c.MaxBodySize, 1, 1<<30) }},
 	{Flag: "enable-request-id-headers", Group: GroupOpenAI, For: frontEnds, Help: "answer with the X-Request-Id of the request, or tell one",
 		Value: func(c *Config) Value { return toggle(&c.EnableRequestIDHeaders) }},
+	{Flag: "ssl-certfile", Group: GroupOpenAI, For: frontEnds, Help: "PEM file of the certificate and those above it, for HTTPS; read again when it changes; none = HTTP",
+		Value: func(c *Config) Value { return text(&c.SSLCertFile) }},
+	{Flag: "ssl-keyfile", Group: GroupOpenAI, For: frontEnds, Help: "PEM file of its private key; none = it is in the certificate's file",
+		Value: func(c *Config) Value { return text(&c.SSLKeyFile) }},
 
 	{Flag: "handshake-address", For: everywhere, Group: GroupFrontend, Help: "where the frontend's handshake socket waits, tcp://HOST:PORT or ipc:///PATH",
 		Value: func(c *Config) Value { return parsed(&c.HandshakeAddress, allowedHandshake, isHandshake) }},
@@ -194,7 +198,7 @@ var table = complete([]Option{
 	{Flag: "failure-types", Env: "MOCK_FAILURE_TYPES", Group: GroupFailures, Live: true, Help: "how they fail, drawn from this list; a repeated word weighs more",
 		Value: func(c *Config) Value { return words(&c.FailureTypes, FailError, FailLength, FailRepetition) }},
 
-	{Flag: "control-address", Env: "MOCK_CONTROL_ADDRESS", Group: GroupControl, Help: "HOST:PORT of the control API; not given = no control API",
+	{Flag: "control-address", Env: "MOCK_CONTROL_ADDRESS", Group: GroupControl, Help: "HOST:PORT or unix:/PATH of the control API; not given = no control API",
 		Value: func(c *Config) Value { return parsed(&c.ControlAddress, allowedControl, isControl) }},
 	{Flag: "control-timeout", Group: GroupControl, Help: "seconds after which a control call is answered with 504",
 		Value: func(c *Config) Value { return number(&c.ControlTimeout, 1, 86400) }},
@@ -202,6 +206,10 @@ var table = complete([]Option{
 		Value: func(c *Config) Value { return text(&c.ControlTokenFile) }},
 	{Flag: "request-journal", Group: GroupControl, Help: "finished requests of each engine that GET /requests can show; 0 = none",
 		Value: func(c *Config) Value { return number(&c.RequestJournal, 0, maxJournal) }},
+	{Flag: "control-ssl-certfile", Group: GroupControl, Help: "PEM file of the control API's certificate, as --ssl-certfile is of the OpenAI API",
+		Value: func(c *Config) Value { return text(&c.ControlSSLCertFile) }},
+	{Flag: "control-ssl-keyfile", Group: GroupControl, Help: "PEM file of its private key; none = it is in the certificate's file",
+		Value: func(c *Config) Value { return text(&c.ControlSSLKeyFile) }},
 
 	{Flag: "startup-timeout", Group: GroupProcess, Help: "seconds until every engine must have joined the frontend; 0 = for ever",
 		Value: func(c *Config) Value { return number(&c.StartupTimeout, 0, maxSeconds) }},

@@ -116,12 +116,16 @@ var optionValues = map[string]values{
 	"failure-types":          {good: []string{"error", "error,length,repetition,error"}, bad: []string{"", "error,", ",", "Error", "error, length", "stop"}},
 
 	"control-address": {
-		good: []string{"", "127.0.0.1:0", "0.0.0.0:8001", "[::1]:65535", ":8001", "localhost:1"},
-		bad:  []string{"8001", "127.0.0.1", "h:65536", "h:-1", "h:http", "h:01", "::1:8001", "http://h:1"},
+		good: []string{"", "127.0.0.1:0", "0.0.0.0:8001", "[::1]:65535", ":8001", "localhost:1", "unix:/run/s", "unix:8001", "unix:/" + strings.Repeat("x", 106)},
+		bad:  []string{"unix:", "unix:run/s", "unix:@s", "unix:/a\x00b", "unix:/" + strings.Repeat("x", 107), "8001", "127.0.0.1", "h:65536", "h:-1", "h:http", "h:01", "::1:8001", "http://h:1"},
 	},
-	"control-timeout":    numbers("1", "86400", "86401"),
-	"request-journal":    numbers("0", "65536", "65537"),
-	"control-token-file": anyText(),
+	"control-timeout":      numbers("1", "86400", "86401"),
+	"request-journal":      numbers("0", "65536", "65537"),
+	"control-token-file":   anyText(),
+	"control-ssl-certfile": anyText(),
+	"control-ssl-keyfile":  anyText(),
+	"ssl-certfile":         anyText(),
+	"ssl-keyfile":          anyText(),
 
 	"startup-timeout":  numbers("0", "4294967296", "4294967297"),
 	"shutdown-timeout": numbers("0", "4294967296", "4294967297"),

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -18,32 +17,37 @@ func request(body string) string {
 	return fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// TestGone has clients leave in every way and at every stage: the request must be given up within a second.
+// TestGone has clients leave in every way and at every stage, with and without TLS: the request must be given up within a second.
 func TestGone(t *testing.T) {
-	ways := map[string]func(*net.TCPConn) error{
-		"FIN":        func(c *net.TCPConn) error { return c.Close() },
-		"half-close": func(c *net.TCPConn) error { return c.CloseWrite() },
-		"RST": func(c *net.TCPConn) error {
-			if err := c.SetLinger(0); err != nil {
+	ways := map[string]func(wire) error{
+		"close":      func(w wire) error { return w.Close() },
+		"FIN":        func(w wire) error { return w.tcp.Close() },
+		"half-close": func(w wire) error { return w.tcp.CloseWrite() },
+		"RST": func(w wire) error {
+			if err := w.tcp.SetLinger(0); err != nil {
 				return err
 			}
-			return c.Close()
+			return w.tcp.Close()
 		},
-		"FIN behind another request": func(c *net.TCPConn) error {
-			if _, err := io.WriteString(c, request(`{"prompt":"y"}`)); err != nil {
+		"FIN behind another request": func(w wire) error {
+			if _, err := io.WriteString(w, request(`{"prompt":"y"}`)); err != nil {
 				return err
 			}
-			return c.Close()
+			return w.Close()
 		},
 	}
-	for way, leave := range ways {
-		for _, stage := range []string{"whole", "prefill", "stream"} {
-			t.Run(way+" "+stage, func(t *testing.T) { leavesAt(t, stage, leave) })
+	for name, start := range map[string]func(*testing.T, Engines) *api{
+		"plain": startPlain, "TLS": startSecure,
+	} {
+		for way, leave := range ways {
+			for _, stage := range []string{"whole", "prefill", "stream"} {
+				t.Run(name+" "+way+" "+stage, func(t *testing.T) { leavesAt(t, start, stage, leave) })
+			}
 		}
 	}
 }
 
-func leavesAt(t *testing.T, stage string, leave func(*net.TCPConn) error) {
+func leavesAt(t *testing.T, start func(*testing.T, Engines) *api, stage string, leave func(wire) error) {
 	streams := newStreams()
 	if stage == "stream" {
 		streams = newStreams(says("one", enginecore.FinishNone)...)
@@ -53,7 +57,7 @@ func leavesAt(t *testing.T, stage string, leave func(*net.TCPConn) error) {
 		submittedC <- struct{}{}
 		return streams, nil
 	}})
-	conn := a.dial(request(fmt.Sprintf(`{"prompt":"x","max_tokens":500,"stream":%v}`, stage != "whole")))
+	conn := a.connect(request(fmt.Sprintf(`{"prompt":"x","max_tokens":500,"stream":%v}`, stage != "whole")))
 	<-submittedC
 	if stage == "stream" {
 		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
@@ -72,6 +76,11 @@ func leavesAt(t *testing.T, stage string, leave func(*net.TCPConn) error) {
 
 // TestGone_KeepAlive has a client send its next request early and stay: both are answered.
 func TestGone_KeepAlive(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { keepsAlive(t, startPlain) })
+	t.Run("TLS", func(t *testing.T) { keepsAlive(t, startSecure) })
+}
+
+func keepsAlive(t *testing.T, start func(*testing.T, Engines) *api) {
 	gate := make(chan struct{})
 	steps := says("one two", enginecore.FinishLength)
 	steps[1].gate = gate
@@ -81,7 +90,7 @@ func TestGone_KeepAlive(t *testing.T) {
 		submittedC <- s
 		return s, nil
 	}})
-	conn := a.dial(request(`{"prompt":"x","stream":true}`))
+	conn := a.connect(request(`{"prompt":"x","stream":true}`))
 	r := bufio.NewReader(conn)
 	for !strings.Contains(readLine(t, r), "one") {
 	}
@@ -127,6 +136,11 @@ func readLine(t *testing.T, r *bufio.Reader) string {
 
 // TestGone_SlowReader has a client that reads nothing: its request is given up when it goes, though a write to it waits.
 func TestGone_SlowReader(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { readsSlowly(t, startPlain) })
+	t.Run("TLS", func(t *testing.T) { readsSlowly(t, startSecure) })
+}
+
+func readsSlowly(t *testing.T, start func(*testing.T, Engines) *api) {
 	var steps []step
 	many := make([]uint32, 10_000)
 	for range 1000 {
@@ -134,11 +148,11 @@ func TestGone_SlowReader(t *testing.T) {
 	}
 	streams := newStreams(steps...)
 	a := start(t, &fakeEngines{SubmitFunc: func([]dispatch.Request) (Streams, error) { return streams, nil }})
-	conn := a.dial(request(`{"prompt":"x","stream":true,"max_tokens":4000,"return_token_ids":true}`))
+	conn := a.connect(request(`{"prompt":"x","stream":true,"max_tokens":4000,"return_token_ids":true}`))
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
 		t.Fatalf("status line %q, %v", line, err)
 	}
-	if err := conn.CloseWrite(); err != nil {
+	if err := conn.tcp.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	<-streams.cancelC

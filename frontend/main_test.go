@@ -3,6 +3,8 @@ package frontend
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,6 +20,9 @@ import (
 
 	"vllm-vcr/frontend/dispatch"
 	"vllm-vcr/frontend/tokenizer"
+	"vllm-vcr/httpserve"
+	"vllm-vcr/httpserve/certtest"
+	"vllm-vcr/logs"
 	"vllm-vcr/protocol/enginecore"
 )
 
@@ -178,11 +183,42 @@ type api struct {
 	t      *testing.T
 	addr   string
 	client *http.Client
-	doneC  chan struct{} // closed when Serve has returned
+	doneC  chan struct{}  // closed when Serve has returned
+	roots  *x509.CertPool // nil = no TLS
 }
 
 // start serves until the test ends.
 func start(t *testing.T, engines Engines, change ...func(*Options)) *api {
+	t.Helper()
+	return startAt(t, listen(t), nil, engines, change...)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+func startPlain(t *testing.T, engines Engines) *api {
+	t.Helper()
+	return start(t, engines)
+}
+
+// startSecure serves over TLS.
+func startSecure(t *testing.T, engines Engines) *api {
+	t.Helper()
+	files := certtest.New(t, "front end")
+	pair, err := httpserve.LoadKeyPair(files.CertFile, files.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startAt(t, pair.Over(listen(t), logs.Nop()), files.Roots, engines)
+}
+
+func startAt(t *testing.T, ln net.Listener, roots *x509.CertPool, engines Engines, change ...func(*Options)) *api {
 	t.Helper()
 	o := Options{Models: []string{"tiny", "other"}, Root: "/models/tiny"}
 	for _, f := range change {
@@ -192,12 +228,8 @@ func start(t *testing.T, engines Engines, change ...func(*Options)) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{}
-	a := &api{server, t, ln.Addr().String(), &http.Client{Transport: transport, Timeout: time.Minute}, make(chan struct{})}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	a := &api{server, t, ln.Addr().String(), &http.Client{Transport: transport, Timeout: time.Minute}, make(chan struct{}), roots}
 	go func() {
 		defer close(a.doneC)
 		if err := a.Serve(ln); err != nil {
@@ -223,7 +255,11 @@ type reply struct {
 // call sends one request; headers are "Name: value", and a body that is not empty goes as JSON unless they say otherwise.
 func (a *api) call(method, path, body string, headers ...string) reply {
 	a.t.Helper()
-	req, err := http.NewRequest(method, "http://"+a.addr+path, strings.NewReader(body))
+	scheme := "http://"
+	if a.roots != nil {
+		scheme = "https://"
+	}
+	req, err := http.NewRequest(method, scheme+a.addr+path, strings.NewReader(body))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -247,6 +283,27 @@ func (a *api) call(method, path, body string, headers ...string) reply {
 func (a *api) post(path, body string, headers ...string) reply {
 	a.t.Helper()
 	return a.call(http.MethodPost, path, body, headers...)
+}
+
+// wire is a connection of which a test sees the TCP below TLS.
+type wire struct {
+	net.Conn
+	tcp *net.TCPConn
+}
+
+// connect is dial over TLS, where the server has it.
+func (a *api) connect(request string) wire {
+	a.t.Helper()
+	if a.roots == nil {
+		tcp := a.dial(request)
+		return wire{tcp, tcp}
+	}
+	tcp := a.dial("")
+	conn := tls.Client(tcp, &tls.Config{RootCAs: a.roots, ServerName: "127.0.0.1"})
+	if _, err := io.WriteString(conn, request); err != nil {
+		a.t.Fatal(err)
+	}
+	return wire{conn, tcp}
 }
 
 // dial opens a connection and sends bytes on it.

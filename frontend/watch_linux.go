@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vllm-vcr/httpserve"
 )
 
 // watcher tells when the client at the other end of a connection goes, while nobody reads from it. It neither polls nor takes
-// a byte: it parks in the runtime's poller, and looks only when the kernel has news.
+// a byte: it parks in the runtime's poller, and looks only when the kernel has news. Under TLS it looks below it.
 type watcher struct {
 	conn  net.Conn
 	doneC chan struct{} // closed when the watching has ended; nil = nothing is watched
@@ -20,8 +22,8 @@ type watcher struct {
 // watch calls gone, once and from another goroutine, when the client closes, resets or half-closes the connection. Until stop
 // returns nobody may read from conn or set its read deadline.
 func watch(conn net.Conn, gone func()) *watcher {
-	w := &watcher{conn: conn}
-	source, ok := conn.(syscall.Conn)
+	w := &watcher{conn: httpserve.Raw(conn)}
+	source, ok := w.conn.(syscall.Conn)
 	if !ok {
 		return w
 	}
@@ -68,7 +70,7 @@ func hasLeft(fd int) bool {
 	case err != nil || n == 0:
 		return true
 	}
-	// The client has sent its next request already. Behind it may be the end.
+	// The client has sent its next request already, or TLS's own end. Behind it may be the end.
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	return err == nil && info.State != tcpEstablished
 }

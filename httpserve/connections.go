@@ -117,7 +117,7 @@ func (c *Connections) closeQuietest(newest net.Conn) {
 // cut closes a connection without waiting for its client: TLS's own end of a connection could block. The goroutine that serves
 // it meets the error and says StateClosed.
 func cut(conn net.Conn) {
-	_ = raw(conn).Close() // it is open, or closed already
+	_ = Raw(conn).Close() // it is open, or closed already
 }
 
 func (c *Connections) checkEmpty() {

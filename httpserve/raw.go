@@ -2,8 +2,9 @@ package httpserve
 
 import "net"
 
-// raw is the connection under TLS, or conn itself.
-func raw(conn net.Conn) net.Conn {
+// Raw is the connection under TLS, or conn itself where there is none. Whoever reads or writes it ruins the TLS over it; its
+// state may be looked at, and it may be closed.
+func Raw(conn net.Conn) net.Conn {
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		return over.NetConn()
 	}

@@ -55,6 +55,14 @@ func other(o config.Option, v config.Value) string {
 	return map[string]string{"uint": "7", "float": "0.5", "duration": "3ms", "bool": "true", "list": "length,error", "string": "word"}[v.Type()]
 }
 
+// ofCertificate are the certificates of both APIs where only that of the key is given.
+func ofCertificate(keyFlag string) (openAI, control string) {
+	if keyFlag == "ssl-keyfile" {
+		return "cert", ""
+	}
+	return "", "cert"
+}
+
 // TestEnvironment_EveryOption sets each option by its variable, and then by its flag against its variable.
 func TestEnvironment_EveryOption(t *testing.T) {
 	for _, o := range config.Options() {
@@ -76,7 +84,12 @@ func TestEnvironment_EveryOption(t *testing.T) {
 			if o.For&of == 0 {
 				of = config.Serve
 			}
-			got, err := parseFor(t, of, []string{o.Env + "=" + text})
+			env := []string{o.Env + "=" + text}
+			if certificate, ok := strings.CutSuffix(o.Env, "_KEYFILE"); ok { // a key is nothing without one
+				env = append(env, certificate+"_CERTFILE=cert")
+				want.SSLCertFile, want.ControlSSLCertFile = ofCertificate(o.Flag)
+			}
+			got, err := parseFor(t, of, env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +102,7 @@ func TestEnvironment_EveryOption(t *testing.T) {
 			if o.Flag == "control-address" {
 				fresh = "127.0.0.1:1"
 			}
-			got, err = parseFor(t, of, []string{o.Env + "=" + text}, "--"+o.Flag+"="+fresh)
+			got, err = parseFor(t, of, env, "--"+o.Flag+"="+fresh)
 			if err != nil {
 				t.Fatal(err)
 			}

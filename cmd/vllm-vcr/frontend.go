@@ -77,6 +77,10 @@ func openFrontEnd(cfg config.Config, root *logs.Root) (*frontEnd, error) {
 	if err != nil {
 		return nil, err
 	}
+	pair, err := frontEndPair(cfg)
+	if err != nil {
+		return nil, err
+	}
 	names := cfg.ServedModelName
 	if len(names) == 0 {
 		names = []string{cfg.Model}
@@ -97,11 +101,14 @@ func openFrontEnd(cfg config.Config, root *logs.Root) (*frontEnd, error) {
 	})
 	if err == nil {
 		address := net.JoinHostPort(cfg.Host, strconv.FormatUint(cfg.Port, 10))
-		f.listener, err = net.Listen(network(address), address)
+		f.listener, err = listenTCP(address)
 	}
 	if err != nil {
 		f.closeEngines()
 		return nil, fmt.Errorf("OpenAI API at %s port %d: %w", cfg.Host, cfg.Port, err)
+	}
+	if pair != nil {
+		f.listener = pair.Over(f.listener, f.log)
 	}
 	return f, nil
 }

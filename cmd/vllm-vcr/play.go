@@ -76,12 +76,23 @@ func judge(opts *options) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(cfg.ControlAddress)
+	if _, err := frontEndPair(cfg); err != nil {
+		return nil, err
+	}
+	pair, err := keyPair("--control-ssl-certfile", cfg.ControlSSLCertFile, cfg.ControlSSLKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := listenControl(cfg.ControlAddress)
 	if err != nil {
 		return nil, err
 	}
 	format := logs.ChooseFormat(cfg.LogFormat, term.IsTerminal(int(os.Stderr.Fd())), noColor())
-	return &house{cfg, logs.New(os.Stderr, format, filter), format, listener, token, signalled()}, nil
+	root := logs.New(os.Stderr, format, filter)
+	if listener != nil && pair != nil {
+		listener = pair.Over(listener, root.Target(logs.Control))
+	}
+	return &house{cfg, root, format, listener, token, signalled()}, nil
 }
 
 // settle returns what flags and environment say, or all that is wrong with them.
@@ -180,25 +191,4 @@ func readToken(path string) (string, error) {
 		return "", fmt.Errorf("--control-token-file: %s is empty, want a token", path)
 	}
 	return token, nil
-}
-
-// network keeps an IPv4 address from standing for IPv6 as well, as 0.0.0.0 would.
-func network(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err == nil && ip.To4() != nil {
-		return "tcp4"
-	}
-	return "tcp"
-}
-
-// listen opens the control API's socket before anything starts, so that a taken port ends the program at once.
-func listen(address string) (net.Listener, error) {
-	if address == "" {
-		return nil, nil
-	}
-	l, err := net.Listen(network(address), address)
-	if err != nil {
-		return nil, fmt.Errorf("--control-address %s: %w", address, err)
-	}
-	return l, nil
 }

@@ -14,7 +14,7 @@ import (
 // guard refuses calls that did not come from whom they seem to: requests that two readers would cut differently, web
 // pages that talk to a port of their visitor's machine, and callers without the token.
 type guard struct {
-	loopback bool     // the API is bound to this machine only
+	loopback bool     // the API is bound to this machine only, by an address or a Unix socket
 	hosts    []string // names of this machine, IPv6 literals in brackets
 	port     string
 	tokens   httpserve.Tokens // none = no call needs one
@@ -49,7 +49,7 @@ func (g *guard) check(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	for _, origin := range ctx.Request.Header.PeekAll(fasthttp.HeaderOrigin) {
-		if !g.isOwn(string(origin), ctx.LocalAddr()) {
+		if !g.isOwn(string(origin), ctx.IsTLS(), ctx.LocalAddr()) {
 			return faultf(fasthttp.StatusForbidden, "origin %q is not this API: web pages cannot call it", shorten(string(origin)))
 		}
 	}
@@ -72,12 +72,16 @@ func (g *guard) checkHost(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// isOwn says whether origin is the API itself as reached at local.
-func (g *guard) isOwn(origin string, local net.Addr) bool {
-	hostPort, ok := strings.CutPrefix(strings.ToLower(origin), "http://")
+// isOwn says whether origin is the API itself as reached at local. Nothing is at a Unix socket, which no page can come from.
+func (g *guard) isOwn(origin string, secure bool, local net.Addr) bool {
+	scheme, usual := "http://", "80"
+	if secure {
+		scheme, usual = "https://", "443"
+	}
+	hostPort, ok := strings.CutPrefix(strings.ToLower(origin), scheme)
 	name, port := splitHost(hostPort)
 	if port == "" {
-		port = "80"
+		port = usual
 	}
 	if !ok || port != g.port {
 		return false

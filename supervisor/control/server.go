@@ -45,7 +45,8 @@ type Options struct {
 	// Token, where not empty, must come with every call as "Authorization: Bearer TOKEN".
 	Token string
 	// Bound is the address that the listener is bound to, as its Addr prints it. Where it is a loopback address, calls
-	// must name this machine as their Host; an empty or unreadable one counts as loopback.
+	// must name this machine as their Host; an empty or unreadable one counts as loopback, and so does the path of a Unix
+	// socket.
 	Bound string
 	// Log takes the API's own lines; nil means none.
 	Log *logs.Logger
@@ -98,7 +99,7 @@ func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 // Serve answers calls on ln until Stop, then gives running handlers a second, closes what is left and returns nil. A
 // listener that breaks by itself is an error. Serve closes ln. It may be called once.
 func (s *Server) Serve(ln net.Listener) error {
-	s.announce(ln.Addr().String())
+	s.announce(addressOf(ln))
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.conns.Patient(ln, s.stopC, "control API", s.log)) }()
 	defer s.finish()
@@ -131,6 +132,14 @@ func (s *Server) Stop() { s.stop.Do(func() { close(s.stopC) }) }
 // finish ends what is still open: idle connections at once, running handlers after their grace.
 func (s *Server) finish() {
 	s.conns.Finish(stopGrace, s.end)
+}
+
+// addressOf is where ln listens, as --control-address takes it.
+func addressOf(ln net.Listener) string {
+	if ln.Addr().Network() == "unix" {
+		return "unix:" + ln.Addr().String()
+	}
+	return ln.Addr().String()
 }
 
 func (s *Server) announce(bound string) {
