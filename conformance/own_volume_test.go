@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -82,10 +83,11 @@ func TestOwnVolume_Burst(t *testing.T) {
 	}
 }
 
-// TestOwnVolume_Crowd has 5000 clients come at once and wait, on the same cores: whoever asks for the health is answered all the time, within
-// the second that a probe has.
+// TestOwnVolume_Crowd has 5000 clients come at once and wait, on the same cores: whoever asks for the health of either API is answered
+// within 200 ms all the time. It is another process that asks, each time over a connection of its own, as probes do: the
+// one that is the crowd is late by itself.
 func TestOwnVolume_Crowd(t *testing.T) {
-	const clients, patience = 5000, time.Second
+	const clients, patience = 5000, 200 * time.Millisecond
 	srv := ownServer(t, 2, "--time-to-first-token", "300")
 	var answered atomic.Int64
 	var crowd sync.WaitGroup
@@ -102,14 +104,11 @@ func TestOwnVolume_Crowd(t *testing.T) {
 			}
 		})
 	}
-	probe, worst := newClient(t, srv.ports.http), time.Duration(0)
-	for answered.Load() < clients {
-		start := time.Now()
-		if err := probe.healthy("/health"); err != nil {
-			t.Fatal(err)
+	worst, probes := time.Duration(0), 0
+	for ; answered.Load() < clients; probes++ {
+		for _, port := range []int{srv.ports.http, srv.ports.control} {
+			worst = max(worst, probe(t, port))
 		}
-		srv.control.expect(t, http.StatusOK, http.MethodGet, "/health", "")
-		worst = max(worst, time.Since(start))
 	}
 	crowd.Wait()
 	close(faults)
@@ -119,7 +118,20 @@ func TestOwnVolume_Crowd(t *testing.T) {
 	if worst > patience {
 		t.Errorf("slowest health check of both APIs = %v, want at most %v", worst, patience)
 	}
-	t.Logf("slowest health check of both APIs = %v", worst)
+	t.Logf("slowest of %d health checks of both APIs = %v", probes, worst)
+}
+
+// probe has curl ask for the health, and returns how long the call took from its first packet to its last.
+func probe(t *testing.T, port int) time.Duration {
+	t.Helper()
+	out, err := exec.Command("curl", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30", "--output", "/dev/null",
+		"--write-out", "%{http_code} %{time_total}", fmt.Sprintf("http://127.0.0.1:%d/health", port)).Output()
+	var status int
+	var seconds float64
+	if _, scanErr := fmt.Sscan(string(out), &status, &seconds); err != nil || scanErr != nil || status != http.StatusOK {
+		t.Fatalf("curl: %v, %q, want 200", err, out)
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // TestOwnVolume_RandomText streams a million random tokens: every line is JSON in valid UTF-8 though characters lie across tokens, every id is an

@@ -31,6 +31,7 @@ type call struct {
 	requestID string // as the client names it; "" = not at all
 	arrived   time.Time
 	bodyBytes int  // of the request
+	inTurn    bool // it holds one of the server's turns
 	streamed  bool // the answer is still being made when the handler returns, and ends the call itself
 }
 

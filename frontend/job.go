@@ -44,6 +44,7 @@ func (s *Server) submit(c *call, requests []dispatch.Request, choices []*choice)
 		}
 	}()
 	streams, err := s.engines.Submit(requests)
+	c.endTurn()
 	if err != nil {
 		return nil, err
 	}

@@ -18,13 +18,13 @@ var routes = []struct {
 	method, path string
 	handler      handler
 }{
-	{http.MethodPost, "/v1/completions", (*Server).completions},
-	{http.MethodPost, "/v1/chat/completions", (*Server).chat},
-	{http.MethodPost, "/v1/responses", (*Server).responses},
-	{http.MethodPost, "/v1/embeddings", (*Server).embeddings},
-	{http.MethodPost, "/inference/v1/generate", (*Server).generate},
-	{http.MethodPost, "/tokenize", (*Server).tokenize},
-	{http.MethodPost, "/detokenize", (*Server).detokenize},
+	{http.MethodPost, "/v1/completions", inTurn((*Server).completions)},
+	{http.MethodPost, "/v1/chat/completions", inTurn((*Server).chat)},
+	{http.MethodPost, "/v1/responses", inTurn((*Server).responses)},
+	{http.MethodPost, "/v1/embeddings", inTurn((*Server).embeddings)},
+	{http.MethodPost, "/inference/v1/generate", inTurn((*Server).generate)},
+	{http.MethodPost, "/tokenize", inTurn((*Server).tokenize)},
+	{http.MethodPost, "/detokenize", inTurn((*Server).detokenize)},
 	{http.MethodGet, "/v1/models", (*Server).models},
 	{http.MethodGet, "/v1/models/{model:*}", (*Server).model},
 	{http.MethodPost, "/v1/load_lora_adapter", (*Server).loadLoRA},

@@ -38,6 +38,7 @@ type Server struct {
 	http        *fasthttp.Server
 	conns       *httpserve.Connections
 	gate        *gate
+	turns       turns
 	log         *logs.Logger
 
 	stop  sync.Once
@@ -54,7 +55,7 @@ func New(engines Engines, tokens *tokenizer.Tokenizer, o Options) (*Server, erro
 	s := &Server{
 		Options: o, engines: engines, tokens: tokens, keys: httpserve.NewTokens(o.APIKeys...), fingerprint: fingerprint(&o),
 		started: time.Now().Unix(), conns: httpserve.NewConnections(connectionLimits()),
-		gate: newGate(), log: o.Log, stopC: make(chan struct{}),
+		gate: newGate(), turns: newTurns(), log: o.Log, stopC: make(chan struct{}),
 	}
 	s.http = &fasthttp.Server{
 		Handler:            s.handler(),
