@@ -9,6 +9,8 @@ BIN         := bin/vllm-vcr
 VENV        := .cache/venv
 TAGS        := interop,conformance,conformance_python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNDB    ?= https://vuln.go.dev
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 PEERS       := pyzmq==27.3.0 msgspec==0.23.0 jsonschema==4.26.0
 
 .DEFAULT_GOAL := help
@@ -19,7 +21,7 @@ help: ## list the targets
 
 .PHONY: build
 build: go ## bin/vllm-vcr, one static binary
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/vllm-vcr
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/vllm-vcr
 
 .PHONY: serve
 serve: build ## three engines behind our own OpenAI front end, and an API to steer them; Ctrl-C ends it
@@ -47,6 +49,20 @@ lint: go ## gofmt, go vet and staticcheck, with the code behind build tags
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run $(STATICCHECK) -tags interop ./protocol/... ./frontend/fill
 	$(GO) run $(STATICCHECK) -tags conformance,conformance_load ./conformance
+
+.PHONY: audit
+audit: go ## modules as go.sum has them, and known vulnerabilities of what is called; GOVULNDB=file:///FOLDER takes a copy of the database
+	$(GO) mod verify
+	$(GO) run $(GOVULNCHECK) -db $(GOVULNDB) ./... || \
+	    { echo 'audit: vulnerabilities, or no database: where vuln.go.dev cannot be reached set GOVULNDB to a copy of it' >&2; exit 1; }
+
+.PHONY: sbom
+sbom: build ## bin/vllm-vcr.cdx.json, the software bill of materials of the binary, in CycloneDX
+	$(GO) run ./deploy/sbom $(BIN) $(VERSION) >$(BIN).cdx.json
+
+.PHONY: reproducible
+reproducible: go ## builds the last commit in two folders: the binaries are the same, byte by byte
+	GO=$(GO) deploy/reproducible.sh $(VERSION)
 
 .PHONY: fuzz
 fuzz: go ## every fuzz target for FUZZTIME (30s) each
@@ -78,7 +94,7 @@ bench: build ## throughput, pacing, idle cost, start-up and control latency, eac
 	$(GO) run ./bench $(BENCH)
 
 .PHONY: image
-image: build ## the container image, built and tried with buildah (as root)
+image: sbom ## the container image, built and tried with buildah (as root)
 	deploy/image.sh $(IMAGE):$(VERSION)
 
 .PHONY: clean

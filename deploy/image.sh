@@ -4,7 +4,9 @@
 #
 #   deploy/image.sh TAG
 #
-# Needs bin/vllm-vcr (make build), root, buildah (installed here where apt-get is), unshare and setpriv of util-linux, pgrep,
+# The bill of materials beside the binary must be that of the binary in the image.
+#
+# Needs bin/vllm-vcr and its bill (make sbom), root, buildah (installed here where apt-get is), unshare and setpriv of util-linux, pgrep,
 # curl and python3. No other image is pulled.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -84,6 +86,8 @@ container=$(buildah from "$tag")
 root=$(buildah mount "$container")
 files=$(cd "$root" && find . -type f | sort | tr '\n' ' ')
 [ "$files" = "./LICENSE ./vllm-vcr " ] || die "files in the image: $files, want ./LICENSE ./vllm-vcr"
+sum=$(sha256sum <"$root/vllm-vcr" | cut -d ' ' -f 1)
+grep -q "\"content\": \"$sum\"" "$here/bin/vllm-vcr.cdx.json" || die "bin/vllm-vcr.cdx.json is not the bill of the image's binary, $sum"
 mkdir "$root/proc" "$root/dev" # a container runtime mounts these two
 touch "$root/dev/null"
 
