@@ -228,6 +228,11 @@ func startAt(t *testing.T, ln net.Listener, roots *x509.CertPool, engines Engine
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveAt(t, server, ln, roots)
+}
+
+func serveAt(t *testing.T, server *Server, ln net.Listener, roots *x509.CertPool) *api {
+	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	a := &api{server, t, ln.Addr().String(), &http.Client{Transport: transport, Timeout: time.Minute}, make(chan struct{}), roots}
 	go func() {
