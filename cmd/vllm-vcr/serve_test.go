@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -60,17 +58,7 @@ func (p *program) chat(t *testing.T, tokens int) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Post("http://"+address+"/v1/chat/completions", "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	return do(t, http.MethodPost, "http://"+address+"/v1/chat/completions", string(body))
 }
 
 func (p *program) wantAnswer(t *testing.T, tokens int) {
