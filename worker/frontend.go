@@ -79,7 +79,7 @@ type frontend struct {
 	session    *session
 	greeting   *greeting          // nil = nobody says HELLO
 	joining    context.CancelFunc // ends the goroutine that takes up an invitation; nil = there is none
-	redialing  map[int]context.CancelFunc
+	redialing  map[int]*redial
 	running    sync.WaitGroup // every goroutine that f started
 }
 
@@ -93,6 +93,12 @@ type greeting struct {
 // greetOn is how long HELLO is said on after all links have been found again: a frontend that was started again at the
 // same addresses waits for it.
 const greetOn = 5 * time.Second
+
+// redial is a goroutine that connects a lost link's addresses again.
+type redial struct {
+	cancel context.CancelFunc
+	madeC  chan *link // capacity 1, closed at its end: a link that it was too late to hand over
+}
 
 // opened is what came of taking up an invitation: the links that were missing, or why not.
 type opened struct {
@@ -109,7 +115,7 @@ func newFrontend(l *loop, d dialer, cfg config.Config, report func(ipc.State), l
 		foundC:    make(chan *link),
 		lostC:     make(chan *link),
 		session:   &session{},
-		redialing: map[int]context.CancelFunc{},
+		redialing: map[int]*redial{},
 	}
 }
 
@@ -152,12 +158,13 @@ func (f *frontend) run(ctx context.Context, predecessor *ipc.Addresses) error {
 // are registered there, and a frontend may refuse a second connection with the same identity.
 func (f *frontend) invited(ctx context.Context, inv *invitation) {
 	f.greeting = nil
-	f.stopRedialing()
+	redials := f.stopRedialing()
 	addresses := ipc.Addresses{
 		Inputs: inv.init.Inputs, Outputs: inv.init.Outputs,
 		CoordinatorInput: inv.init.CoordinatorInput, CoordinatorOutput: inv.init.CoordinatorOutput,
 	}
 	s := &session{addresses: addresses, stats: inv.init.StatsPublish, links: make([]*link, len(addresses.Inputs))}
+	made := f.madeAt(addresses, redials)
 	for i, k := range f.session.links {
 		switch {
 		case k == nil:
@@ -171,7 +178,24 @@ func (f *frontend) invited(ctx context.Context, inv *invitation) {
 	f.session.close(expired())
 	f.session = s
 	f.loop.send(ctx, connectedInput{outs: s.outputs()})
-	f.join(ctx, inv, *s)
+	f.join(ctx, inv, *s, made)
+}
+
+// madeAt waits for redials that have been stopped. It returns the links that they had made at the given addresses all the same: a frontend
+// that has their registration may have sent requests over them.
+func (f *frontend) madeAt(addresses ipc.Addresses, redials map[int]*redial) map[int]*link {
+	made := map[int]*link{}
+	for i, r := range redials {
+		k := <-r.madeC
+		switch {
+		case k == nil:
+		case samePair(f.session.addresses, addresses, i):
+			made[i] = k
+		default:
+			k.close(expired())
+		}
+	}
+	return made
 }
 
 // samePair says that client i is at the same place in both.
@@ -179,12 +203,13 @@ func samePair(a, b ipc.Addresses, i int) bool {
 	return i < len(b.Inputs) && a.Inputs[i] == b.Inputs[i] && a.Outputs[i] == b.Outputs[i]
 }
 
-// join takes up an invitation in a goroutine. there is the session as far as it exists.
-func (f *frontend) join(ctx context.Context, inv *invitation, there session) {
+// join takes up an invitation in a goroutine. there is the session as far as it exists, made are links that belong to it and that
+// nobody watches yet.
+func (f *frontend) join(ctx context.Context, inv *invitation, there session, made map[int]*link) {
 	there.links = slices.Clone(there.links)
 	ctx, f.joining = context.WithCancel(ctx)
 	f.running.Go(func() {
-		s, err := f.dialer.accept(ctx, inv, there)
+		s, err := f.dialer.accept(ctx, inv, there, made)
 		select {
 		case f.openedC <- opened{s, err}:
 		case <-ctx.Done():
@@ -349,9 +374,12 @@ func (f *frontend) offer(ctx context.Context, inv *invitation) {
 
 // redial connects a lost link's addresses again, in a goroutine that ends with ctx or when the link is taken.
 func (f *frontend) redial(ctx context.Context, client int) {
-	ctx, f.redialing[client] = context.WithCancel(ctx)
+	r := &redial{madeC: make(chan *link, 1)}
+	ctx, r.cancel = context.WithCancel(ctx)
+	f.redialing[client] = r
 	s := f.session
 	f.running.Go(func() {
+		defer close(r.madeC)
 		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
 			k, err := f.dialer.link(ctx, s, client)
 			if err != nil {
@@ -361,18 +389,21 @@ func (f *frontend) redial(ctx context.Context, client int) {
 			select {
 			case f.foundC <- k:
 			case <-ctx.Done():
-				k.close(expired())
+				r.madeC <- k
 			}
 			return
 		}
 	})
 }
 
-func (f *frontend) stopRedialing() {
-	for client, cancel := range f.redialing {
-		cancel()
-		delete(f.redialing, client)
+// stopRedialing ends all redials, and returns them.
+func (f *frontend) stopRedialing() map[int]*redial {
+	stopped := f.redialing
+	for _, r := range stopped {
+		r.cancel()
 	}
+	f.redialing = map[int]*redial{}
+	return stopped
 }
 
 // leave flushes and closes the sockets of an engine that has drained and stays.
@@ -396,6 +427,11 @@ func (f *frontend) close(cause error, stop context.CancelFunc) {
 	defer cancel()
 	f.session.close(ctx)
 	f.running.Wait()
+	for _, r := range f.redialing {
+		if k := <-r.madeC; k != nil {
+			k.close(expired())
+		}
+	}
 }
 
 // lingerAfter is how long closing may take: not long without a supervisor, no time at all for somebody who asked twice.

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
 	"vllm-vcr/protocol/enginecore"
+	"vllm-vcr/protocol/zmtp"
 )
 
 func TestFrontend_LostAndBackOnOtherPorts(t *testing.T) {
@@ -81,6 +84,45 @@ func TestFrontend_PredecessorsAddresses(t *testing.T) {
 	second.addWhenTaken(request("a", 3))
 	if got := second.outputs.awaitEnd("a"); len(got.tokens) != 3 {
 		t.Errorf("%d tokens, want 3", len(got.tokens))
+	}
+}
+
+// A worker that gets in at its predecessor's addresses and is invited there at the same moment registers once: a second connection would
+// take the place of one over which requests may be on their way.
+func TestFrontend_PredecessorsAddressesAndHandshake(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // else the moments hardly ever meet
+	changes := make(chan error, 100)                // nil = it is up
+	o := rigOptions{
+		up:   func(int, enginecore.ReadyResponse) { changes <- nil },
+		lost: func(_ int, err error) { changes <- err },
+	}
+	first := newRig(t, o)
+	addresses := first.awaitState(ipc.StateReady).Addresses
+	r := first
+	for range 100 {
+		r.await("handshake", func() bool { return len(r.states) > 0 && r.states[len(r.states)-1].Joined == joinedByHandshake })
+		awaitChange(t, changes, true)
+		r.terminate()
+		if err := r.awaitStopped(); err != nil {
+			t.Fatal(err)
+		}
+		awaitChange(t, changes, false)
+		r = emptyRig(t)
+		r.frontend, r.outputs, r.address = first.frontend, first.outputs, first.address
+		r.start(t, o, addresses)
+	}
+}
+
+// awaitChange waits for a frontend to see that its engine is up, or gone, and not for the sake of another connection.
+func awaitChange(t *testing.T, changes <-chan error, up bool) {
+	t.Helper()
+	select {
+	case err := <-changes:
+		if up != (err == nil) || errors.Is(err, zmtp.ErrReplaced) {
+			t.Fatalf("the frontend sees %v, want that the engine is up %t", err, up)
+		}
+	case <-timeout(t).Done():
+		t.Fatalf("the frontend does not see that the engine is up %t", up)
 	}
 }
 

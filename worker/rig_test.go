@@ -53,6 +53,8 @@ type rigOptions struct {
 	change      func(*config.Config)
 	report      func(*enginecore.Outputs)
 	faults      []ipc.ArmedFault // that are armed at the start
+	up          func(rank int, r enginecore.ReadyResponse)
+	lost        func(rank int, err error)
 }
 
 // newRig starts a worker and waits until it has joined.
@@ -82,7 +84,7 @@ func (r *rig) listen(t *testing.T, address string, o rigOptions) *engineclient.F
 	t.Helper()
 	f, err := engineclient.Listen(engineclient.Options{
 		Handshake: address, Engines: 1, Clients: o.clients, Version: r.version(o), Coordinator: o.coordinator, KeepHandshake: true,
-		Events: engineclient.Events{Outputs: r.outputs.take, Report: o.report, Dead: r.outputs.dead},
+		Events: engineclient.Events{Outputs: r.outputs.take, Report: o.report, Up: o.up, Lost: o.lost, Dead: r.outputs.dead},
 	})
 	if err != nil {
 		t.Fatal(err)

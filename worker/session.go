@@ -136,10 +136,13 @@ func askForInit(conn *zmtp.Conn) (enginecore.Init, error) {
 }
 
 // accept opens the sockets of an invitation that s doesn't have yet, and says READY. What it opened is in the session that
-// it returns, at the same places; s itself is not changed.
-func (d *dialer) accept(ctx context.Context, inv *invitation, s session) (*session, error) {
+// it returns, at the same places, and so are the links that were made before; s itself is not changed.
+func (d *dialer) accept(ctx context.Context, inv *invitation, s session, made map[int]*link) (*session, error) {
 	defer context.AfterFunc(ctx, func() { _ = inv.conn.Close(ctx) })()
 	opened := &session{addresses: s.addresses, stats: s.stats, links: make([]*link, len(s.links))}
+	for i, k := range made {
+		opened.links[i] = k
+	}
 	there := whileThere(ctx, inv.conn)
 	if late := d.late(there); late > 0 {
 		wait(there, late)
@@ -176,7 +179,7 @@ func whileThere(ctx context.Context, conn *zmtp.Conn) context.Context {
 // seen every engine.
 func (d *dialer) open(ctx context.Context, s *session, there []*link) error {
 	for i := range s.links {
-		if there[i] != nil {
+		if there[i] != nil || s.links[i] != nil {
 			continue
 		}
 		k, err := d.link(ctx, s, i)
