@@ -3,6 +3,9 @@ GO       ?= go
 PYTHON   ?= python3
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 30s
+HISTORIES ?= 10000
+SEED     ?= $(shell date +%s)
+SOAK     ?= 10m
 IMAGE    ?= vllm-vcr
 
 BIN         := bin/vllm-vcr
@@ -63,6 +66,10 @@ sbom: build ## bin/vllm-vcr.cdx.json, the software bill of materials of the bina
 .PHONY: reproducible
 reproducible: go ## builds the last commit in two folders: the binaries are the same, byte by byte
 	GO=$(GO) deploy/reproducible.sh $(VERSION)
+
+.PHONY: model
+model: go ## HISTORIES (10000) random histories of whole fleets against a model of their counters, from SEED on
+	$(GO) test ./model -count=1 -v -timeout 60m -histories $(HISTORIES) -seed $(SEED)
 
 .PHONY: fuzz
 fuzz: go ## every fuzz target for FUZZTIME (30s) each
