@@ -28,6 +28,7 @@ func (h *history) settle() {
 			continue
 		}
 		h.barrier(rank)
+		e.garbage = 0
 		for _, r := range e.settle() {
 			h.ended(rank, r)
 		}

@@ -53,14 +53,16 @@ func (h *history) bury(rank int, shown supervisor.EngineStatus) {
 	seen := e.raw
 	e.raw = plus(shown.Stats, e.base)
 	newlyLost := shown.Lost - e.lost
-	e.running, e.waiting, e.dead, e.lost = nil, nil, true, shown.Lost
-	ok := e.raw.Received == e.raw.Completed+e.raw.Failed+e.raw.Aborted &&
+	certainlyDropped := e.dropped - e.garbage
+	mostDropped := e.dropped
+	e.running, e.waiting, e.dead, e.lost, e.dropped, e.garbage = nil, nil, true, shown.Lost, shown.Dropped, 0
+	ok := within(certainlyDropped, shown.Dropped, mostDropped) && e.raw.Received == e.raw.Completed+e.raw.Failed+e.raw.Aborted &&
 		within(sent-unsure, e.raw.Received, sent) && within(lost, newlyLost, lost+unsure) &&
 		within(seen.Completed, e.raw.Completed, seen.Completed+unsure) && within(seen.Aborted, e.raw.Aborted, seen.Aborted+unsure) &&
 		within(seen.Failed+newlyLost, e.raw.Failed, seen.Failed+newlyLost+unsure) && shown.Stats.Running+shown.Stats.Waiting == 0
 	if !ok {
-		h.t.Fatalf("engine %d died with books %+v, %d lost; certain before %+v, seen since %+v, %d must be lost, %d unsure",
-			rank, e.raw, newlyLost, certain, seen, lost, unsure)
+		h.t.Fatalf("engine %d died with books %+v, %d lost, %d dropped; certain before %+v, seen since %+v, %d must be lost, %d unsure",
+			rank, e.raw, newlyLost, e.dropped, certain, seen, lost, unsure)
 	}
 }
 

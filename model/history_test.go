@@ -247,4 +247,5 @@ func (h *history) garbage() {
 		h.t.Fatalf("engine %d: garbage: %v", rank, err)
 	}
 	h.engines[rank].dropped++
+	h.engines[rank].garbage++
 }

@@ -38,6 +38,7 @@ type engine struct {
 	raw, base        ipc.Stats // base is raw at the last reset
 	lost, restarts   uint64
 	dropped          uint64
+	garbage          uint64 // of dropped, what it may not have read yet
 	dead             bool
 }
 
