@@ -4,8 +4,8 @@ PYTHON   ?= python3
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 30s
 HISTORIES ?= 10000
-SEED     ?= $(shell date +%s)
 SOAK     ?= 10m
+SEED     ?= $(shell date +%s)
 IMAGE    ?= vllm-vcr
 
 BIN         := bin/vllm-vcr
@@ -70,6 +70,10 @@ reproducible: go ## builds the last commit in two folders: the binaries are the 
 .PHONY: model
 model: go ## HISTORIES (10000) random histories of whole fleets against a model of their counters, from SEED on
 	$(GO) test ./model -count=1 -v -timeout 60m -histories $(HISTORIES) -seed $(SEED)
+
+.PHONY: soak
+soak: build ## two fleets under load and a fault every ten seconds for SOAK (10m), then all books, memory and descriptors are looked at
+	$(GO) run ./soak -duration $(SOAK) -seed $(SEED)
 
 .PHONY: fuzz
 fuzz: go ## every fuzz target for FUZZTIME (30s) each

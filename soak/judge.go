@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// leaveWithin is how long a process that is idle may take to leave.
+const leaveWithin = 15 * time.Second
+
+// usages reads what every process holds, by its role.
+func (s *soak) usages(ctx context.Context) (map[string]usage, error) {
+	pids := map[string]int{"front end": s.frontEnd.process.pid()}
+	for _, f := range s.fleets {
+		pids[f.name+" supervisor"] = f.process.pid()
+		list, err := f.control.engines(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list {
+			if e.PID > 0 {
+				pids[fmt.Sprintf("%s engine %d", f.name, e.Index)] = e.PID
+			}
+		}
+	}
+	all := map[string]usage{}
+	for role, pid := range pids {
+		u, err := readUsage(pid)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", role, err)
+		}
+		all[role] = u
+	}
+	return all, nil
+}
+
+// judge says all that is not as it should be, once everything rests.
+func (s *soak) judge(ctx context.Context) error {
+	errs := []error{s.judgeUsage(ctx), s.judgeHTTP(ctx), s.judgeRaw(ctx)}
+	for _, f := range s.fleets {
+		errs = append(errs, f.control.judge())
+		fmt.Fprintf(s.out, "%s fleet: control p99 %v, slowest call %v of %d\n", f.name, f.control.p99(), f.control.worst, f.control.calls)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.done)) {
+		fmt.Fprintf(s.out, "fault: %s, %d times\n", name, s.done[name])
+	}
+	return errors.Join(errs...)
+}
+
+// judgeUsage gives processes a while to let go of what they hold.
+func (s *soak) judgeUsage(ctx context.Context) error {
+	err := eventually(ctx, "every process holds what it did after the warm-up", func() error {
+		now, err := s.usages(ctx)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for role, before := range s.rested {
+			if text := now[role].exceeds(before); text != "" {
+				errs = append(errs, fmt.Errorf("%s: %s", role, text))
+			}
+		}
+		return errors.Join(errs...)
+	})
+	now, _ := s.usages(ctx) // an error was told above
+	for _, role := range slices.Sorted(maps.Keys(s.rested)) {
+		b, n := s.rested[role], now[role]
+		fmt.Fprintf(s.out, "%-18s after the warm-up %6d KiB %3d descriptors %3d threads, at the end %6d KiB %3d %3d\n",
+			role, b.resident>>10, b.descriptors, b.threads, n.resident>>10, n.descriptors, n.threads)
+	}
+	return err
+}
+
+// judgeHTTP holds the sum of the first fleet's books against those of its clients.
+func (s *soak) judgeHTTP(ctx context.Context) error {
+	list, err := s.fleets[0].control.engines(ctx)
+	if err != nil {
+		return err
+	}
+	var sum stats
+	var lost uint64
+	for _, e := range list {
+		sum, lost = sum.plus(e.Stats), lost+e.Lost
+	}
+	b := s.http.total()
+	fmt.Fprintf(s.out, "HTTP clients %+v, engines %+v, lost %d\n", b, sum, lost)
+	if b.completed == 0 {
+		err = errors.New("no HTTP request was completed")
+	}
+	return errors.Join(err, b.agree(sum, lost), s.http.faulty())
+}
+
+// judgeRaw holds the books of each engine of the second fleet against those of its client.
+func (s *soak) judgeRaw(ctx context.Context) error {
+	list, err := s.fleets[1].control.engines(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range list {
+		b, fault := s.raw.booksOf(e.Index)
+		fmt.Fprintf(s.out, "engine %d: client %+v, engine %+v, lost %d, restarts %d\n", e.Index, b, e.Stats, e.Lost, e.Restarts)
+		if err := errors.Join(b.agree(e.Stats, e.Lost), fault); err != nil {
+			errs = append(errs, fmt.Errorf("second fleet, engine %d: %w", e.Index, err))
+		}
+		if b.completed == 0 {
+			errs = append(errs, fmt.Errorf("second fleet, engine %d: no request was completed", e.Index))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s stats) plus(o stats) stats {
+	return stats{
+		s.Received + o.Received, s.Completed + o.Completed, s.Failed + o.Failed, s.Aborted + o.Aborted, s.Running + o.Running, s.Waiting + o.Waiting,
+	}
+}
+
+// leave stops all processes, and wants them to end well and never to have said anything alarming.
+func (s *soak) leave() error {
+	var errs []error
+	for _, f := range s.fleets {
+		errs = append(errs, f.process.stop(leaveWithin))
+	}
+	errs = append(errs, s.frontEnd.process.stop(leaveWithin))
+	for _, p := range []*process{s.fleets[0].process, s.fleets[1].process, s.frontEnd.process} {
+		if text := p.log.alarmed(); text != "" {
+			errs = append(errs, fmt.Errorf("%s said: %s", p.name, text))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// progress prints a line every ten seconds.
+func (s *soak) progress(ctx context.Context) {
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	last, at := s.http.total().plus(s.raw.total()), time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := s.http.total().plus(s.raw.total())
+		rate := float64(now.tokens-last.tokens) / time.Since(at).Seconds()
+		last, at = now, time.Now()
+		fmt.Fprintf(s.out, "%6s  %d requests, %.0f tokens/s, %s, %d faults\n", s.age(), now.sent, rate, s.snapshot(ctx), s.faulted.Load())
+	}
+}
+
+// snapshot is the books of both fleets and what all processes hold.
+func (s *soak) snapshot(ctx context.Context) string {
+	text := ""
+	for _, f := range s.fleets {
+		var sum stats
+		if err := f.control.ask(ctx, http.MethodGet, "/stats", "", &sum); err != nil {
+			text += fmt.Sprintf("%s fleet: %.60v, ", f.name, err)
+			continue
+		}
+		text += fmt.Sprintf("%s fleet %d = %d + %d + %d + %d open, ", f.name, sum.Received, sum.Completed, sum.Failed, sum.Aborted, sum.Running+sum.Waiting)
+	}
+	all, err := s.usages(ctx)
+	if err != nil {
+		return text + err.Error()
+	}
+	var u usage
+	for _, one := range all {
+		u = u.plus(one)
+	}
+	return text + fmt.Sprintf("%d MiB, %d descriptors, %d threads", u.resident>>20, u.descriptors, u.threads)
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// usage is what one process holds at a moment.
+type usage struct {
+	resident             int64 // bytes
+	descriptors, threads int
+}
+
+// What a process may hold more at the end than after the warm-up. Threads are made for calls that block and never given back by Go; what
+// bounds them is that there is no new one for each request, fault or restart.
+const (
+	residentFactor  = 1.25
+	residentMore    = 16 << 20
+	descriptorsMore = 2
+	threadsMore     = 6
+)
+
+// readUsage reads what a process holds.
+func readUsage(pid int) (usage, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return usage{}, err
+	}
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return usage{}, err
+	}
+	u := usage{descriptors: len(files)}
+	for line := range bytes.Lines(status) {
+		key, value, _ := strings.Cut(string(line), ":")
+		fields := strings.Fields(value)
+		if len(fields) == 0 {
+			continue
+		}
+		n, _ := strconv.ParseInt(fields[0], 10, 64) // most values are no numbers
+		switch key {
+		case "VmRSS":
+			u.resident = n << 10
+		case "Threads":
+			u.threads = int(n)
+		}
+	}
+	return u, nil
+}
+
+// exceeds says where a process holds more than it did before, beyond what is allowed; "" = nowhere.
+func (u usage) exceeds(before usage) string {
+	var faults []string
+	if most := int64(float64(before.resident)*residentFactor) + residentMore; u.resident > most {
+		faults = append(faults, fmt.Sprintf("%d KiB resident, %d after the warm-up, at most %d", u.resident>>10, before.resident>>10, most>>10))
+	}
+	if u.descriptors > before.descriptors+descriptorsMore {
+		faults = append(faults, fmt.Sprintf("%d descriptors, %d after the warm-up, at most %d more", u.descriptors, before.descriptors, descriptorsMore))
+	}
+	if u.threads > before.threads+threadsMore {
+		faults = append(faults, fmt.Sprintf("%d threads, %d after the warm-up, at most %d more", u.threads, before.threads, threadsMore))
+	}
+	return strings.Join(faults, "; ")
+}
+
+// plus adds up processes.
+func (u usage) plus(other usage) usage {
+	return usage{u.resident + other.resident, u.descriptors + other.descriptors, u.threads + other.threads}
+}
