@@ -80,7 +80,7 @@ fuzz: go ## every fuzz target for FUZZTIME (30s) each
 	@set -e; for package in $$($(GO) list ./...); do \
 	    for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 	        echo "$$package $$target"; \
-	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$package; \
 	    done; \
 	done
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 // FuzzSet sets an option to any text: what is accepted and in range comes back the same from String.
@@ -16,6 +18,7 @@ func FuzzSet(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, index uint8, text string) {
+		defer fuzzlimit.Watch(t, len(text))()
 		o := Options()[int(index)%len(Options())]
 		var first, second Config
 		v := o.Value(&first)
@@ -42,6 +45,7 @@ func FuzzSetJSON(f *testing.F) {
 		f.Add(uint8(i), []byte(`-1e400`))
 	}
 	f.Fuzz(func(t *testing.T, index uint8, raw []byte) {
+		defer fuzzlimit.Watch(t, len(raw))()
 		if !json.Valid(raw) || string(raw) == "null" || slices.Contains([]byte(" \t\r\n"), raw[0]) {
 			return // kept away by the caller
 		}

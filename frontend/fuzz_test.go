@@ -9,6 +9,7 @@ import (
 
 	"vllm-vcr/frontend/dispatch"
 	"vllm-vcr/frontend/tokenizer"
+	"vllm-vcr/fuzzlimit"
 	"vllm-vcr/protocol/enginecore"
 )
 
@@ -43,6 +44,7 @@ func FuzzBody(f *testing.F) {
 	}
 	paths := []string{"/v1/completions", "/v1/chat/completions", "/v1/responses", "/inference/v1/generate", "/v1/embeddings", "/tokenize", "/detokenize"}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
 		for _, path := range paths {
 			status, answer := serve(t, obedient(t), path, body)
 			var e errorBody
@@ -82,6 +84,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte("\x03\x40\x00\x00\xff\xff\x01\x41\x00\x00"), uint8(1), false)
 	f.Add([]byte("\xaf\xd3\x00\x9b\xd3\x00\x22\x00\x00\x3c\x00\x00\xde\x00\x00"), uint8(2), true)
 	f.Fuzz(func(t *testing.T, data []byte, size uint8, chat bool) {
+		defer fuzzlimit.Watch(t, len(data))()
 		var ids []uint32
 		for ; len(data) >= 3 && len(ids) < 4000; data = data[3:] {
 			ids = append(ids, (uint32(data[0])|uint32(data[1])<<8|uint32(data[2])<<16)%tokenizer.Size)

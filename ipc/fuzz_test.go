@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"vllm-vcr/config"
+	"vllm-vcr/fuzzlimit"
 )
 
 // What was read as a frame is the same bytes when it is written again.
@@ -22,6 +23,7 @@ func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00"))
 	f.Add([]byte("\x09\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
+		defer fuzzlimit.Watch(t, len(stream))()
 		r := bytes.NewReader(stream)
 		var buf, again []byte
 		for {
@@ -81,6 +83,7 @@ func seed(f *testing.F, message any) {
 // fuzzDecode wants that no bytes do harm, and that what was understood once means the same when it is sent on.
 func fuzzDecode[T any](f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
 		var first, second T
 		if err := (Frame{Body: body}).Decode(&first); err != nil {
 			return

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 func TestParseFilter(t *testing.T) {
@@ -98,6 +100,7 @@ func FuzzParseFilter(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
+		defer fuzzlimit.Watch(t, len(in))()
 		first, err := ParseFilter(in)
 		if err != nil {
 			if !errors.Is(err, ErrFilter) {

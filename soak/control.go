@@ -56,8 +56,17 @@ type engine struct {
 	Lost       uint64 `json:"lost"`
 }
 
-// call makes one call and returns the answer's status and body.
+// call makes one call and returns the answer's status and body. A connection that was opened in reserve and left unused is answered with
+// 408 in the end, which may cross with the next call over it: that is made again.
 func (c *control) call(ctx context.Context, method, path, body string) (int, []byte, error) {
+	status, text, err := c.callOnce(ctx, method, path, body)
+	if err == nil && status == http.StatusRequestTimeout {
+		return c.callOnce(ctx, method, path, body)
+	}
+	return status, text, err
+}
+
+func (c *control) callOnce(ctx context.Context, method, path, body string) (int, []byte, error) {
 	q, err := http.NewRequestWithContext(ctx, method, c.base+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"testing"
 
+	"vllm-vcr/fuzzlimit"
 	"vllm-vcr/ipc"
 )
 
@@ -14,6 +15,7 @@ func FuzzDecodeFrame(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, kind byte, call uint64, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
 		e, err := decodeFrame(nil, ipc.Frame{Kind: ipc.Kind(kind), Call: call, Body: body})
 		if err != nil {
 			return

@@ -3,6 +3,7 @@ package worker
 import (
 	"testing"
 
+	"vllm-vcr/fuzzlimit"
 	"vllm-vcr/logs"
 	"vllm-vcr/protocol/enginecore"
 )
@@ -17,6 +18,7 @@ func FuzzReader_Decode(f *testing.F) {
 	f.Add([]byte{enginecore.FrameStartWave}, []byte{0x92, 1, 0xc0})
 	f.Add([]byte{9, 9}, []byte{0xc1})
 	f.Fuzz(func(t *testing.T, kind, payload []byte) {
+		defer fuzzlimit.Watch(t, len(payload))()
 		r := reader{loop: &loop{outputs: &outputs{log: logs.Nop()}}, clients: 2, vocabulary: 100}
 		in, err := r.decode([][]byte{kind, payload})
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"vllm-vcr/fuzzlimit"
 	"vllm-vcr/protocol/enginecore"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,6 +158,7 @@ func FuzzAppendTensor(f *testing.F) {
 	f.Add(good.Logprobs.DType, uint32(1), uint32(2), uint32(1), good.Logprobs.Data)
 	f.Add("int32", uint32(math.MaxUint32), uint32(math.MaxUint32), uint32(9), []byte{1})
 	f.Fuzz(func(t *testing.T, dtype string, rows, columns, frame uint32, data []byte) {
+		defer fuzzlimit.Watch(t, len(data))()
 		elements := uint64(rows) * uint64(columns)
 		tensor := enginecore.Tensor{DType: dtype, Shape: []int{int(rows), int(columns)}, Data: data, Frame: frame}
 		whole, err := appendInts(nil, &tensor, [][]byte{data})

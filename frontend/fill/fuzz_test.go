@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 // FuzzJSON holds that whatever a schema is, a document is JSON, the same for the same seed, and one that the check allows.
@@ -13,6 +15,7 @@ func FuzzJSON(f *testing.F) {
 		f.Add([]byte(s.Schema), uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, schema []byte, seed uint64) {
+		defer fuzzlimit.Watch(t, len(schema))()
 		doc, err := JSON(schema, seed)
 		if err != nil {
 			return
@@ -38,6 +41,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer fuzzlimit.Watch(t, len(b))()
 		v, err := parse(b)
 		if err == nil != json.Valid(b) {
 			if err != nil && strings.Contains(err.Error(), "more than") {

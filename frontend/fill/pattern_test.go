@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 func TestRegex(t *testing.T) {
@@ -57,6 +59,7 @@ func FuzzRegex(f *testing.F) {
 		f.Add(source, uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, source string, seed uint64) {
+		defer fuzzlimit.Watch(t, len(source))()
 		got, err := Regex(source, seed)
 		if err != nil {
 			return

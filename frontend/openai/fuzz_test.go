@@ -3,6 +3,10 @@ package openai
 import (
 	"errors"
 	"testing"
+
+	"github.com/goccy/go-json"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 var fuzzSeeds = []string{
@@ -12,6 +16,8 @@ var fuzzSeeds = []string{
 	`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}],"response_format":{"type":"json_schema","json_schema":{"schema":{}}}}`,
 	`{"input":[{"role":"user","content":"x"}],"text":{"format":{"type":"json_object"}}}`,
 	`{"token_ids":[1,2],"sampling_params":{"max_tokens":2}}`,
+	`{"input":["a",[1,2]],"encoding_format":"base64","dimensions":3,"truncate_prompt_tokens":-1}`,
+	`{"prompt":"x","return_token_strs":true}`, `{"tokens":[1,2]}`, `{"lora_name":"a","lora_path":"b","load_inplace":true}`,
 	`{"prompt":1e400,"stop":"\ud800"}`, `[`, `{"a":"`, "{\"prompt\":\"\\",
 }
 
@@ -23,6 +29,7 @@ func fuzz(f *testing.F, empty func() request) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
 		r := empty()
 		err := Decode(body, r)
 		if err == nil {
@@ -51,3 +58,18 @@ func (r *responsesAsRequest) Check(l Limits) error {
 	}
 	return c.Check(l)
 }
+
+func FuzzEmbedding(f *testing.F) { fuzz(f, func() request { return &EmbeddingRequest{} }) }
+func FuzzTokenize(f *testing.F)  { fuzz(f, func() request { return &unlimited{&TokenizeRequest{}} }) }
+func FuzzLoadLoRA(f *testing.F)  { fuzz(f, func() request { return &unlimited{&LoadLoRARequest{}} }) }
+
+// unlimited is a request that has no limits of the server's to keep.
+type unlimited struct{ checked }
+
+type checked interface{ Check() error }
+
+// UnmarshalJSON reads into the request itself.
+func (u unlimited) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, u.checked) }
+
+// Check is that of the request.
+func (u unlimited) Check(Limits) error { return u.checked.Check() }

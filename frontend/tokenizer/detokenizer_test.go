@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tiktoken-go/tokenizer/codec"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 func stops(t testing.TB, list ...string) *Stops {
@@ -256,6 +258,7 @@ func FuzzDetokenizer(f *testing.F) {
 	reference := codec.NewCl100kBase()
 	reference.SetErrorMode(codec.ErrorModeReplace)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer fuzzlimit.Watch(t, len(data))()
 		ids := idsOf(data)
 		d := vocabulary().NewDetokenizer(DetokenizerOptions{SkipSpecial: true})
 		var (

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tiktoken-go/tokenizer/codec"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 // vocabulary is the one tokenizer of all tests.
@@ -198,6 +200,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	whole := codec.NewCl100kBase()
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzlimit.Watch(t, len(text))()
 		v := vocabulary()
 		ids := v.Encode(text)
 		want, _, err := whole.Encode(text)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 // seed adds every golden of a kind, and shapes that no frontend sends.
@@ -29,6 +31,7 @@ type recode func(b []byte) ([]byte, error)
 // stable holds the property of all decoders that have an encoder: what is encoded decodes, and says the same.
 func stable(t *testing.T, b []byte, again recode) {
 	t.Helper()
+	defer fuzzlimit.Watch(t, len(b))()
 	first, err := again(b)
 	if err != nil || first == nil {
 		return
@@ -89,7 +92,8 @@ func FuzzDecodeArgs(f *testing.F) {
 			f.Add([]byte(call.Args))
 		}
 	}
-	f.Fuzz(func(_ *testing.T, args []byte) {
+	f.Fuzz(func(t *testing.T, args []byte) {
+		defer fuzzlimit.Watch(t, len(args))()
 		for _, decode := range argReaders {
 			_ = decode(args) // any error will do: it must not panic
 		}
@@ -142,6 +146,7 @@ func FuzzDecodeOutputs(f *testing.F) {
 func FuzzSkip(f *testing.F) {
 	seed(f, "outputs", func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer fuzzlimit.Watch(t, len(b))()
 		rest, err := skip(b)
 		want, wantErr := msgp.Skip(b)
 		if (err == nil) != (wantErr == nil) {

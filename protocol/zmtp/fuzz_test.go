@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 // replay is the connection of a peer that says what it has to say and goes.
@@ -35,6 +37,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	o := Options{Type: Dealer}
 	f.Fuzz(func(t *testing.T, says []byte) {
+		defer fuzzlimit.Watch(t, len(says))()
 		r := newReader(bytes.NewReader(says), 1000, 8)
 		p, err := handshake(replay{says: bytes.NewReader(nil)}, r, &o)
 		switch {
@@ -56,6 +59,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(claim(flagMore, 1<<63), 9)
 	f.Add(bytes.Repeat([]byte{flagMore, 0}, 20), 7)
 	f.Fuzz(func(t *testing.T, stream []byte, piece int) {
+		defer fuzzlimit.Watch(t, len(stream))()
 		messages := readAll(t, stream, piece)
 		var again []byte
 		for _, m := range messages {
@@ -100,6 +104,7 @@ func FuzzCommand(f *testing.F) {
 		f.Add([]byte(data))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
 		name, data, err := parseCommand(body)
 		if err != nil {
 			return

@@ -8,8 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/valyala/fasthttp"
 
 	"vllm-vcr/config"
+	"vllm-vcr/fuzzlimit"
 	"vllm-vcr/ipc"
 )
 
@@ -24,6 +26,7 @@ func FuzzDecodePatch(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
 		patch, err := decodePatch(body)
 		if err != nil {
 			if status := statusOf(err); status != 400 && status != 422 {
@@ -72,6 +75,7 @@ func FuzzDecodeFault(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
 		const engines = 3
 		fault, err := decodeFault(body, engines)
 		if err != nil {
@@ -99,6 +103,32 @@ func FuzzDecodeFault(f *testing.F) {
 		again, err := decodeFault(raw, engines)
 		if diff := cmp.Diff(fault, again); diff != "" || err != nil {
 			t.Errorf("%s decodes to another fault: %v\n%s", raw, err, diff)
+		}
+	})
+}
+
+// FuzzReadLogFilter: a body is a filter or an error of the client's, and a filter is one that encoding/json finds there too.
+func FuzzReadLogFilter(f *testing.F) {
+	for _, seed := range []string{
+		`{"filter":"info"}`, `{"filter":"vllm_vcr::engine=trace,info"}`, `{"filter":null}`, `{"filter":"a","filter":"b"}`, `{"Filter":"a"}`, `{}`, `[`, `{"filter":"\ud800"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		defer fuzzlimit.Watch(t, len(body))()
+		var ctx fasthttp.RequestCtx
+		ctx.Request.Header.SetContentType("application/json")
+		ctx.Request.SetBody(body)
+		got, err := readLogFilter(&ctx)
+		if err != nil {
+			if status := statusOf(err); status != 400 && status != 413 && status != 422 {
+				t.Errorf("status = %d (%v), want 400, 413 or 422", status, err)
+			}
+			return
+		}
+		var want struct{ Filter string }
+		if err := json.Unmarshal(body, &want); err != nil || got != want.Filter {
+			t.Errorf("%q is the filter %q, encoding/json says %q, %v", body, got, want.Filter, err)
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 func TestRead_Refuses(t *testing.T) {
@@ -125,6 +127,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"meta":{}}` + "\n" + `{"prompt_tokens":1,"output_tokens":3,"ttft_ms":5,"itl_ms":[1,2]}`)
 	f.Add(`{"prompt_tokens":1,"output_tokens":3,"ttft_ms":1e308,"itl_summary":{"mean_ms":1e308,"count":9}}`)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer fuzzlimit.Watch(t, len(text))()
 		trace, err := Read(strings.NewReader(text), "")
 		if err != nil {
 			return

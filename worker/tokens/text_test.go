@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"vllm-vcr/fuzzlimit"
 )
 
 func TestText(t *testing.T) {
@@ -79,6 +81,7 @@ func FuzzParseTable(f *testing.F) {
 	f.Add(tableFile)
 	f.Add(numbers(3, 5, 6, 7, 2, 0, 8, 2, 9))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer fuzzlimit.Watch(t, len(b))()
 		s, err := parseTable(b)
 		if err != nil {
 			return
