@@ -31,6 +31,9 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 func main() {
+	if mustReap() {
+		os.Exit(runInit())
+	}
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 
