@@ -17,15 +17,15 @@ const patience = 20 * time.Second
 
 // TestMain refuses to start without the program under test: a run that tests nothing must not pass.
 func TestMain(m *testing.M) {
-	if _, err := os.Stat(binary()); err != nil {
+	if _, err := os.Stat(underTest()); err != nil {
 		fmt.Fprintf(os.Stderr, "chaos: %v; run make build, or set VLLM_VCR_BIN\n", err)
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// binary is the program under test, as an absolute path.
-func binary() string {
+// underTest is the program under test, as an absolute path.
+func underTest() string {
 	path := os.Getenv("VLLM_VCR_BIN")
 	if path == "" {
 		path = filepath.Join("..", "bin", "vllm-vcr")

@@ -43,7 +43,7 @@ func (l launch) start(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := &program{exited: make(chan struct{})}
 	if l.binary == "" {
-		l.binary = binary()
+		l.binary = underTest()
 	}
 	if l.stderr == nil {
 		l.stderr = p.openLog(t)
@@ -241,7 +241,7 @@ func suspend(t *testing.T, pid int) {
 
 // worker is the command by which a supervisor starts a worker.
 func worker() *exec.Cmd {
-	cmd := exec.Command(binary(), "worker")
+	cmd := exec.Command(underTest(), "worker")
 	cmd.Env = []string{}
 	return cmd
 }

@@ -270,7 +270,7 @@ func inNamespace(t *testing.T, among []int, number int) int {
 func TestF20_BinaryReplaced(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "vllm-vcr")
-	program, err := os.ReadFile(binary())
+	program, err := os.ReadFile(underTest())
 	if err != nil {
 		t.Fatal(err)
 	}
