@@ -22,7 +22,7 @@ func newClient(t *testing.T, address string) *client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 128}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{address, &http.Client{Transport: transport, Timeout: time.Minute}}
+	return &client{address, &http.Client{Transport: transport, Timeout: 3 * time.Minute}}
 }
 
 // request makes a call with a JSON body ("" = none) and returns the answer unread.

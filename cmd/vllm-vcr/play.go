@@ -129,6 +129,10 @@ func (h *house) runFleet(frontEnd *supervisor.Companion) error {
 	cfg := h.cfg
 	fleet, err := supervisor.New(cfg, o)
 	if err != nil {
+		if frontEnd != nil {
+			frontEnd.Stop(nil)
+			err = errors.Join(err, frontEnd.Run())
+		}
 		return err
 	}
 	shown := cfg.Clone()
