@@ -49,9 +49,11 @@ lint: go ## gofmt, go vet and staticcheck, with the code behind build tags
 	$(GO) vet -tags $(TAGS) ./protocol/... ./frontend/fill
 	$(GO) vet -tags conformance,conformance_load ./conformance
 	$(GO) vet -tags conformance_python ./conformance
+	$(GO) vet -tags chaos ./chaos
 	$(GO) run $(STATICCHECK) ./...
 	$(GO) run $(STATICCHECK) -tags interop ./protocol/... ./frontend/fill
 	$(GO) run $(STATICCHECK) -tags conformance,conformance_load ./conformance
+	$(GO) run $(STATICCHECK) -tags chaos ./chaos
 
 .PHONY: audit
 audit: go ## modules as go.sum has them, and known vulnerabilities of what is called; GOVULNDB=file:///FOLDER takes a copy of the database
@@ -83,6 +85,14 @@ fuzz: go ## every fuzz target for FUZZTIME (30s) each
 	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$package; \
 	    done; \
 	done
+
+.PHONY: chaos
+chaos: build ## every fault of docs/reliability.md happens to the binary; RUN=F12 for one row; as root
+	GO=$(GO) chaos/run.sh $(RUN)
+
+.PHONY: chaos-short
+chaos-short: build ## the tests of chaos/ alone, the longest shortened; as root
+	GO=$(GO) chaos/run.sh -short
 
 .PHONY: conformance
 conformance: build ## the engines under vLLM's Rust server, versions 0.27.1 and 0.33.0; fetches them once (700 MB)

@@ -80,11 +80,15 @@ func launch(t *testing.T, stderr *os.File, env []string, args ...string) *progra
 
 func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	path := os.Getenv("VLLM_VCR_BIN") // the built binary, where make chaos wants that
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = self
 	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(path, args...)
 	cmd.Env = append([]string{asProgram + "=1", "GORACE=atexit_sleep_ms=0"}, env...) // the race detector dawdles at exit otherwise
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}               // where no clean-up runs
 	return cmd
