@@ -28,13 +28,14 @@ type stream struct {
 	whole  bool   // [DONE] came
 	status int
 	err    error // the connection's
+	begun  time.Time
 	ended  time.Time
 	events []time.Time // when each that carried text came
 }
 
 // begin asks for an answer of so many echoes from an engine, or from any where it is −1.
 func (p *program) begin(engine, echoes int) *stream {
-	s := &stream{done: make(chan struct{})}
+	s := &stream{done: make(chan struct{}), begun: time.Now()}
 	go func() {
 		defer close(s.done)
 		s.err = s.run(p.api, engine, echoes)
