@@ -29,7 +29,7 @@ func both(value uint64) string {
 func TestF33_ManyPatches(t *testing.T) {
 	const clients = 64
 	patches := uint64(sized(10_000, 2_000))
-	p := serve(t, 8)
+	p := serve(t, 8, "--control-timeout", "60") // what a busy machine needs for a change is not what this is about
 	var next, finished atomic.Uint64
 	order := make([]uint64, patches) // values, by when their answer came
 	var crowd sync.WaitGroup
