@@ -41,9 +41,9 @@ func TestStrain_Busy(t *testing.T) {
 		t.Fatalf("after a second of work: changed %v, saturated %v, next %v, want true, true, %v", changed, s.page.Strain().Saturated, next, now+strainWindow)
 	}
 	for range 100 {
-		next, changed = turn(5*time.Millisecond, 5*time.Millisecond)
+		turn(5*time.Millisecond, 5*time.Millisecond)
 	}
-	if next, changed = turn(5*time.Millisecond, 0); next != engine.Never || s.page.Strain().Saturated {
+	if next, _ := turn(5*time.Millisecond, 0); next != engine.Never || s.page.Strain().Saturated {
 		t.Errorf("after a second of half the work: next %v, saturated %v, want Never, false", next, s.page.Strain().Saturated)
 	}
 }
