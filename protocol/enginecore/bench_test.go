@@ -86,6 +86,24 @@ func BenchmarkDecodeRequest(b *testing.B) {
 	}
 }
 
+// A long prompt, of ids as a real vocabulary has them.
+func BenchmarkDecodeRequest_Prompt(b *testing.B) {
+	prompt := make([]uint32, 1024)
+	for i := range prompt {
+		prompt[i] = uint32(i * i % 150_000)
+	}
+	sampling := DefaultSampling()
+	payload := AppendRequest(nil, Version{}, &Request{ID: "cmpl-1", PromptTokens: prompt, Sampling: &sampling})
+	var r Request
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := DecodeRequest(payload, &r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(prompt)), "ns/token")
+}
+
 func BenchmarkAppendRequest(b *testing.B) {
 	var r Request
 	if err := DecodeRequest(goldenNamed(b, "0.33.0-python-add_chat_simple-add"), &r); err != nil {

@@ -217,8 +217,8 @@ func (d *decoder) uint32s(dst []uint32, limit int) []uint32 {
 	if cap(dst) < n || dst == nil {
 		dst = make([]uint32, 0, n)
 	}
-	dst = dst[:0]
-	for i := 0; i < n && d.err == nil; i++ {
+	dst, d.b = appendPlainTokens(dst[:0], d.b, n)
+	for i := len(dst); i < n && d.err == nil; i++ {
 		dst = append(dst, d.uint32())
 		d.at(i)
 	}
