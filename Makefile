@@ -114,6 +114,10 @@ conformance-python: build ## the engines under vLLM's Python server; fetches tor
 bench: build ## throughput, pacing, idle cost, start-up and control latency, each beside its bar; flags in BENCH
 	$(GO) run ./bench $(BENCH)
 
+.PHONY: bench-plots
+bench-plots: build ## the drawings of docs/performance.md: lateness, and growth to 10,000 requests and to 64 engines
+	$(GO) run ./bench -run '^(pacing|growth|waiting)$$' -rounds 1 -duration 20s -plot -plot-dir docs/plots
+
 .PHONY: image
 image: sbom ## the container image, built and tried with buildah (as root)
 	deploy/image.sh $(IMAGE):$(VERSION)

@@ -22,8 +22,9 @@ func (f figure) missed() bool { return f.AtMost > 0 && f.Value > f.AtMost || f.V
 
 // figures are those of one run, in the order in which they are shown.
 type figures struct {
-	list  []figure
-	lates map[string]*hist // for the plot, by name
+	list   []figure
+	lates  map[string]*hist // for the plot, by name
+	curves []curvePoint     // for the plots of growth
 }
 
 func (fs *figures) add(name, unit string, value float64) {
@@ -49,7 +50,8 @@ func (fs *figures) spread(name string, h *hist, medianAtMost float64) {
 
 // join adds another round. A figure that only some rounds have is the median of those.
 func (fs *figures) join(round figures) {
-	if fs.lates = round.lates; fs.list == nil {
+	fs.lates, fs.curves = round.lates, round.curves
+	if fs.list == nil {
 		fs.list = round.list
 		for i := range fs.list {
 			fs.list[i].Rounds = []float64{fs.list[i].Value}

@@ -52,6 +52,24 @@ func (h *hist) add(d time.Duration) {
 	h.above[bucketOf(uint64(d))]++
 }
 
+// merge adds what another has counted.
+func (h *hist) merge(o *hist) {
+	if o.n == 0 {
+		return
+	}
+	if h.n == 0 || o.least < h.least {
+		h.least = o.least
+	}
+	if h.n == 0 || o.most > h.most {
+		h.most = o.most
+	}
+	h.n += o.n
+	for i := range h.above {
+		h.above[i] += o.above[i]
+		h.below[i] += o.below[i]
+	}
+}
+
 // quantile is the value that a share q of all is not above, from 0 (the least) to 1 (the most); 0 for an empty hist.
 func (h *hist) quantile(q float64) time.Duration {
 	rank := uint64(math.Ceil(q * float64(h.n)))

@@ -115,10 +115,13 @@ func (o *options) save(out io.Writer, rep *report) []error {
 	}
 	if o.plot {
 		path, err := rep.writePlot(o.plotDir)
-		if path != "" {
-			fmt.Fprintln(out, "plot:", path)
+		paths, growthErr := rep.writeCharts(o.plotDir)
+		for _, path := range append(paths, path) {
+			if path != "" {
+				fmt.Fprintln(out, "plot:", path)
+			}
 		}
-		errs = append(errs, err)
+		errs = append(errs, err, growthErr)
 	}
 	return errs
 }

@@ -38,7 +38,7 @@ type options struct {
 var defaultCommand = []string{"bin/vllm-vcr", "play", "--handshake-address", "{handshake}", "{flags}"}
 
 func parseOptions(args []string, out io.Writer) (*options, error) {
-	o := &options{plotDir: "bench/out", servers: defaultServers()}
+	o := &options{servers: defaultServers()}
 	var peers []target
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(out)
@@ -48,7 +48,8 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 	set.IntVar(&o.rounds, "rounds", 5, "rounds of each scenario, in which the engines take turns; the tables show the medians, and least and most")
 	set.BoolVar(&o.strict, "strict", false, "exit with 1 if a figure misses its bar")
 	set.StringVar(&o.json, "json", "", "write all figures to this `file`")
-	set.BoolVar(&o.plot, "plot", false, "draw how late tokens were, into bench/out/lateness.svg")
+	set.BoolVar(&o.plot, "plot", false, "draw how late tokens were, and what growth costs, where it was measured")
+	set.StringVar(&o.plotDir, "plot-dir", "bench/out", "`folder` of the drawings")
 	set.Func("peer", "another engine to measure in the same run, `NAME=COMMAND`, split at spaces; repeatable", func(s string) error {
 		p, err := parsePeer(s)
 		peers = append(peers, p)

@@ -33,8 +33,8 @@ func TestParseOptions_Default(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(defaultCommand, o.targets[0].command); diff != "" || len(o.scenarios) != len(scenarios) {
-		t.Errorf("%d scenarios, want all; command (-want +got):\n%s", len(o.scenarios), diff)
+	if diff := cmp.Diff(defaultCommand, o.targets[0].command); diff != "" || len(o.scenarios) != len(scenarios)-2 {
+		t.Errorf("%d scenarios, want all but growth and waiting; command (-want +got):\n%s", len(o.scenarios), diff)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestTarget_Argv(t *testing.T) {
 		want    string
 	}{
 		{"flags", "e play --at={handshake} {flags} -z",
-			"e play --at=tcp://x --engine-count 3 --max-num-seqs 512 --time-to-first-token 100 --inter-token-latency 20 --control-address 127.0.0.1:9 -z"},
+			"e play --at=tcp://x --engine-count 3 --max-num-seqs 512 --max-num-batched-tokens 2048 --time-to-first-token 100 --inter-token-latency 20 --control-address 127.0.0.1:9 -z"},
 		{"words", "e {handshake} {engines}x{seqs} {ttft} {itl} {control}", "e tcp://x 3x512 100 20 127.0.0.1:9"},
 	}
 	for _, c := range cases {

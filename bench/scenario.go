@@ -31,6 +31,8 @@ var scenarios = []scenario{
 	{name: "pacing", run: measurePacing, about: "1 engine, TTFT 100 ms, ITL 20 ms, 512 running, spread arrivals, 128 tokens each"},
 	{name: "fast", run: measureFast, about: "1 engine, TTFT 1 ms, ITL 1 ms, spread arrivals, 128 tokens each"},
 	{name: "control", run: measureControl, about: "8 engines, control calls one at a time, idle and at zero latency with 512 running on each"},
+	{name: "growth", run: measureGrowth, once: true, named: true, about: "TTFT 100 ms, ITL 20 ms; 1 to 10,000 running on 1 engine, then 32 running on each of 1 to 64 engines"},
+	{name: "waiting", run: measureWaiting, once: true, named: true, about: "1 engine with a million requests that wait, with prompts of 32 tokens"},
 	{name: "http", serve: measureHTTP, rival: frontEndCost, about: "streamed chats, 1 engine, zero latency, 512 at once, 128 tokens each"},
 	{name: "http-paced", serve: measureHTTPPaced, about: "streamed chats, 1 engine, TTFT 100 ms, ITL 20 ms, 256 at once, 128 tokens each"},
 	{name: "http-streams", serve: measureHTTPStreams, about: "streamed chats, 2 engines, TTFT 100 ms, ITL 50 ms, 2000 at once, 128 tokens each"},

@@ -55,6 +55,7 @@ func (t target) argv(s setup, handshake string) []string {
 		}
 		argv = append(argv,
 			"--engine-count", strconv.Itoa(s.engines), "--max-num-seqs", strconv.Itoa(s.seqs),
+			"--max-num-batched-tokens", strconv.Itoa(s.budget()),
 			"--time-to-first-token", milliseconds(s.ttft), "--inter-token-latency", milliseconds(s.itl))
 		if s.control != "" {
 			argv = append(argv, "--control-address", s.control)
@@ -62,6 +63,12 @@ func (t target) argv(s setup, handshake string) []string {
 	}
 	return argv
 }
+
+// budget is the tokens of a step: enough that it never keeps a request from its slot.
+func (s setup) budget() int { return max(leastBudget, 2*s.seqs) }
+
+// leastBudget is vLLM's default.
+const leastBudget = 2048
 
 // port is what follows the last colon of an address.
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }

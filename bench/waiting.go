@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"vllm-vcr/frontend/engineclient"
+)
+
+const (
+	waitingRequests = 1_000_000
+	waitingBar      = 1024 // bytes of each
+)
+
+// measureWaiting has an engine take a million requests of which one runs, for longer than anybody looks.
+func measureWaiting(ctx context.Context, t target, _ time.Duration) (figures, error) {
+	var fs figures
+	if !t.controllable() {
+		return fs, errors.New("the command has neither {flags} nor {control}")
+	}
+	address, err := freePort()
+	if err != nil {
+		return fs, err
+	}
+	r, err := build(ctx, t, setup{engines: 1, seqs: 1, ttft: time.Hour, control: address}, engineclient.Events{})
+	if err != nil {
+		return fs, err
+	}
+	defer r.close()
+	before, err := largestWorker(r)
+	if err != nil {
+		return fs, err
+	}
+	start := time.Now()
+	if err := fill(ctx, r); err != nil {
+		return fs, errors.Join(err, r.engine.ended())
+	}
+	took := time.Since(start)
+	after, err := largestWorker(r)
+	if err != nil {
+		return fs, err
+	}
+	fs.bar("memory of each", "B", (after-before)*1e6/waitingRequests, waitingBar)
+	fs.add("taken", "/s", perSecond(waitingRequests, took))
+	fs.add("worker resident", "MB", after)
+	return fs, nil
+}
+
+func largestWorker(r *rig) (float64, error) {
+	u, err := readUsage(r.engine.pid())
+	if err != nil {
+		return 0, err
+	}
+	return slices.Max(u.megabytes()[u.workers():]), nil
+}
+
+// fill sends the requests and waits until the engine has them all.
+func fill(ctx context.Context, r *rig) error {
+	q := newRequest(shortPrompt, 128)
+	const batch = 10_000
+	for n := 0; n < waitingRequests; n += batch {
+		for slot := n; slot < n+batch; slot++ {
+			if err := r.frontend.Client(0).AddEncoded(0, q.number(slot, 1)); err != nil {
+				return err
+			}
+		}
+		if err := awaitReceived(ctx, r.control, n+batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitReceived asks for the stats until that many requests have reached the engine.
+func awaitReceived(ctx context.Context, address string, n int) error {
+	client := &http.Client{Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	for {
+		stats, err := getStats(ctx, client, address)
+		if err != nil {
+			return err
+		}
+		if stats.Received >= n {
+			return nil
+		}
+		if err := pause(ctx, betweenCalls); err != nil {
+			return err
+		}
+	}
+}
+
+type stats struct {
+	Received int `json:"requests_received"`
+}
+
+func getStats(ctx context.Context, client *http.Client, address string) (stats, error) {
+	var s stats
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/stats", nil)
+	if err != nil {
+		return s, err
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return s, err
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(a.Body, 1<<20))
+	if err != nil {
+		return s, err
+	}
+	if a.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("GET /stats: status %d: %.200s", a.StatusCode, body)
+	}
+	return s, json.Unmarshal(body, &s)
+}
