@@ -109,6 +109,11 @@ type engine struct {
 	Held       uint64 `json:"held_bytes"`
 	LogDropped uint64 `json:"log_lines_dropped"`
 	Reason     string `json:"reason"`
+	Lateness   struct {
+		Outputs int     `json:"outputs"`
+		P50     float64 `json:"p50_ms"`
+		P99     float64 `json:"p99_ms"`
+	} `json:"lateness"`
 }
 
 // engines asks for all engines.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -93,6 +94,26 @@ func TestEngine_Deviations(t *testing.T) {
 	}
 	if m := mean(r.gaps); math.Abs(m-20e6) > 0.5e6 {
 		t.Errorf("mean gap %.2f ms, want 20: the bounds are symmetric", m/1e6)
+	}
+}
+
+// For an hour every step comes late, by up to 3 ms, and a gap of 7 ms is none of the grid: the last token is due when it would
+// be if no step had ever been late.
+func TestEngine_NoDrift(t *testing.T) {
+	const hour = uint64(time.Hour / (7 * time.Millisecond))
+	cfg := testConfig()
+	cfg.Granularity = 100 * time.Microsecond
+	cfg.Params.TTFT, cfg.Params.ITL = 50*time.Millisecond, 7*time.Millisecond
+	r := newRecorder(cfg)
+	request := &Request{ID: "a", PromptTokens: 1, MaxTokens: hour}
+	r.engine.Add(0, request)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var due Time
+	for next := r.engine.Step(0); next != Never; next = r.engine.Step(r.now) {
+		due, r.now = next, next+Time(rng.Int64N(int64(3*time.Millisecond)))
+	}
+	if want := cfg.Params.TTFT + Time(hour-1)*cfg.Params.ITL; due != want || r.ends[Length] != 1 {
+		t.Errorf("the last token was due at %v, want %v", due, want)
 	}
 }
 
