@@ -56,6 +56,8 @@ type loop struct {
 	drain     drain
 	retiredC  chan struct{} // closed at the end of a drain after which the worker stays
 	heldSince engine.Time   // 0 = nothing is held
+	// strainTold is when the log last told whether the process is saturated.
+	strainTold engine.Time
 	log       *logs.Logger
 	// logDropped counts the log lines of this process that nobody took.
 	logDropped func() uint64
@@ -207,19 +209,29 @@ func (l *loop) publish(now engine.Time) {
 	l.publishFaults(c.Faults)
 }
 
-// heldInterval is how often what is held is looked at while nothing else happens.
-const heldInterval = 100 * time.Millisecond
-
 // measureStrain looks whether the loop keeps up, and returns when to look again.
 func (l *loop) measureStrain(now engine.Time) engine.Time {
 	next, changed := l.strain.worked(now, l.clock.Now())
-	if changed {
-		s := l.page.Strain()
-		l.log.Info().Bool("saturated", s.Saturated).Uint64("inputs_high", s.InputsHigh).Uint64("output_high_bytes", s.OutputHigh).
-			Msg("this process sets the pace, or no longer does")
+	if changed && now-l.strainTold >= strainInterval {
+		l.strainTold = now
+		l.logStrain(l.page.Strain())
 	}
 	return next
 }
+
+// strainInterval is the shortest time between two lines of the log about it.
+const strainInterval = time.Minute
+
+func (l *loop) logStrain(s ipc.Strain) {
+	message := "no longer saturated"
+	if s.Saturated {
+		message = "saturated: this process sets the pace, not what it simulates"
+	}
+	l.log.Info().Uint64("input_queue_high", s.InputsHigh).Uint64("output_queue_high_bytes", s.OutputHigh).Msg(message)
+}
+
+// heldInterval is how often what is held is looked at while nothing else happens.
+const heldInterval = 100 * time.Millisecond
 
 // measureHeld accounts for what slow readers hold up, and returns when to look again: as long as anything waits for a
 // client that was held.
