@@ -74,8 +74,9 @@ model: go ## HISTORIES (10000) random histories of whole fleets against a model 
 	$(GO) test ./model -count=1 -v -timeout 60m -histories $(HISTORIES) -seed $(SEED)
 
 .PHONY: soak
-soak: build ## two fleets under load and a fault every ten seconds for SOAK (10m), then all books, memory and descriptors are looked at
-	$(GO) run ./soak -duration $(SOAK) -seed $(SEED)
+soak: build ## three fleets under load and a fault every ten seconds for SOAK (10m), then all books, memory and descriptors are looked at
+	conformance/fetch-frontends.sh 0.33.0
+	$(GO) run ./soak -duration $(SOAK) -seed $(SEED) -vllm .cache/frontends/0.33.0/vllm-rs
 
 .PHONY: fuzz
 fuzz: go ## every fuzz target for FUZZTIME (30s) each

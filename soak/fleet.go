@@ -7,11 +7,9 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
-
-// fleetEngines is the size of each of the two fleets.
-const fleetEngines = 4
 
 // patience is how long anything may take to be as it should be again.
 const patience = 60 * time.Second
@@ -19,6 +17,7 @@ const patience = 60 * time.Second
 // fleet is a supervisor and its engines.
 type fleet struct {
 	name    string
+	engines int
 	process *process
 	control *control
 	killed  map[int][]time.Time // by index
@@ -28,18 +27,18 @@ type fleet struct {
 const baseSettings = `{"time_to_first_token": 5, "inter_token_latency": 2, "max_num_seqs": 128, "failure_injection_rate": 0, "time_factor_under_load": 1}`
 
 // startFleet starts engines that look for a frontend at handshake.
-func startFleet(name, binary, handshake string) (*fleet, error) {
+func startFleet(name, binary, handshake string, engines int, args ...string) (*fleet, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	p, err := launch(name, binary, "play", "--engine-count", strconv.Itoa(fleetEngines), "--handshake-address", handshake,
+	p, err := launch(name, append([]string{binary, "play", "--engine-count", strconv.Itoa(engines), "--handshake-address", handshake,
 		"--control-address", address, "--restart", "on-failure", "--time-to-first-token", "5", "--inter-token-latency", "2",
-		"--shutdown-timeout", "5", "--token-source", "text", "--vocab-size", "100256")
+		"--shutdown-timeout", "5"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	return &fleet{name: name, process: p, control: newControl(address), killed: map[int][]time.Time{}}, nil
+	return &fleet{name: name, engines: engines, process: p, control: newControl(address), killed: map[int][]time.Time{}}, nil
 }
 
 // ready waits until every engine is.
@@ -91,25 +90,56 @@ func freeAddress() (string, error) {
 	return "", fmt.Errorf("find a free port between 20000 and 32000: %w", err)
 }
 
-// frontEnd is vllm-vcr's own front end, in a process that may be killed and comes back at the same addresses.
+// served is what the model is called at every front end.
+const served = "soak"
+
+// frontEnd is an OpenAI server in a process that may be killed and comes back at the same addresses.
 type frontEnd struct {
-	binary, handshake, address string
-	process                    *process
+	name      string
+	argv      []string
+	handshake string // where it waits for engines, tcp://HOST:PORT
+	address   string // of its HTTP API, HOST:PORT
+	process   *process
 }
 
+// ownFrontEnd is vllm-vcr's.
+func ownFrontEnd(binary, handshake, address string, engines int) *frontEnd {
+	return &frontEnd{name: "front end", handshake: "tcp://" + handshake, address: address, argv: []string{
+		binary, "frontend", "--engine-count", strconv.Itoa(engines), "--handshake-address", "tcp://" + handshake, "--port", port(address), "--model", served,
+	}}
+}
+
+// vllmFrontEnd is vLLM's Rust server.
+func vllmFrontEnd(binary, handshake, address string, engines int) *frontEnd {
+	return &frontEnd{name: "vllm-rs", handshake: "tcp://" + handshake, address: address, argv: []string{
+		"env", "HF_HUB_OFFLINE=1", "NO_COLOR=1", binary, "serve", "conformance/testdata/model-dense", "--served-model-name", served,
+		"--host", "127.0.0.1", "--port", port(address), "--data-parallel-size", strconv.Itoa(engines), "--data-parallel-size-local", "0",
+		"--data-parallel-address", "127.0.0.1", "--data-parallel-rpc-port", port(handshake),
+	}}
+}
+
+// port is what follows the last colon of an address.
+func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
 func (e *frontEnd) start() (err error) {
-	_, port, err := net.SplitHostPort(e.address)
-	if err != nil {
+	e.process, err = launch(e.name, e.argv...)
+	return err
+}
+
+// comeBack kills it, and starts it again after a while.
+func (e *frontEnd) comeBack(ctx context.Context, away time.Duration) error {
+	e.process.kill()
+	wait(ctx, away)
+	if err := e.start(); err != nil {
 		return err
 	}
-	e.process, err = launch("front end", e.binary, "frontend", "--engine-count", strconv.Itoa(fleetEngines), "--handshake-address", e.handshake, "--port", port)
-	return err
+	return e.ready(ctx)
 }
 
 // ready waits until it serves.
 func (e *frontEnd) ready(ctx context.Context) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	return eventually(ctx, "the front end is ready", func() error {
+	return eventually(ctx, e.name+" is ready", func() error {
 		if err := e.process.ended(); err != nil {
 			return err
 		}

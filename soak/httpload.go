@@ -104,7 +104,7 @@ type wrongAnswer struct{ text string }
 func (e *wrongAnswer) Error() string { return e.text }
 
 func question(m manner, tokens int) string {
-	return fmt.Sprintf(`{"messages":[{"role":"user","content":"How long will it last?"}],"max_tokens":%d,"ignore_eos":true,"stream":%t%s}`,
+	return fmt.Sprintf(`{"model":"`+served+`","messages":[{"role":"user","content":"How long will it last?"}],"max_tokens":%d,"ignore_eos":true,"stream":%t%s}`,
 		tokens, m != whole, map[bool]string{true: `,"stream_options":{"include_usage":true}`}[m != whole])
 }
 

@@ -41,7 +41,10 @@ func (s *soak) usages(ctx context.Context) (map[string]usage, error) {
 
 // judge says all that is not as it should be, once everything rests.
 func (s *soak) judge(ctx context.Context) error {
-	errs := []error{s.judgeUsage(ctx), s.judgeHTTP(ctx), s.judgeRaw(ctx)}
+	errs := []error{s.judgeUsage(ctx), s.judgeHTTP(ctx, s.fleets[0], s.http), s.judgeRaw(ctx)}
+	if s.vllm != nil {
+		errs = append(errs, s.judgeHTTP(ctx, s.fleets[2], s.vllmHTTP))
+	}
 	for _, f := range s.fleets {
 		errs = append(errs, f.control.judge())
 		fmt.Fprintf(s.out, "%s fleet: control p99 %v, slowest call %v of %d\n", f.name, f.control.p99(), f.control.worst, f.control.calls)
@@ -76,9 +79,9 @@ func (s *soak) judgeUsage(ctx context.Context) error {
 	return err
 }
 
-// judgeHTTP holds the sum of the first fleet's books against those of its clients.
-func (s *soak) judgeHTTP(ctx context.Context) error {
-	list, err := s.fleets[0].control.engines(ctx)
+// judgeHTTP holds the sum of a fleet's books against those of its clients.
+func (s *soak) judgeHTTP(ctx context.Context, f *fleet, l *httpLoad) error {
+	list, err := f.control.engines(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,12 +90,15 @@ func (s *soak) judgeHTTP(ctx context.Context) error {
 	for _, e := range list {
 		sum, lost = sum.plus(e.Stats), lost+e.Lost
 	}
-	b := s.http.total()
-	fmt.Fprintf(s.out, "HTTP clients %+v, engines %+v, lost %d\n", b, sum, lost)
+	b := l.total()
+	fmt.Fprintf(s.out, "%s fleet: HTTP clients %+v, engines %+v, lost %d\n", f.name, b, sum, lost)
 	if b.completed == 0 {
 		err = errors.New("no HTTP request was completed")
 	}
-	return errors.Join(err, b.agree(sum, lost), s.http.faulty())
+	if err = errors.Join(err, b.agree(sum, lost), l.faulty()); err != nil {
+		return fmt.Errorf("%s fleet: %w", f.name, err)
+	}
+	return nil
 }
 
 // judgeRaw holds the books of each engine of the second fleet against those of its client.
@@ -128,7 +134,11 @@ func (s *soak) leave() error {
 		errs = append(errs, f.process.stop(leaveWithin))
 	}
 	errs = append(errs, s.frontEnd.process.stop(leaveWithin))
-	for _, p := range []*process{s.fleets[0].process, s.fleets[1].process, s.frontEnd.process} {
+	ours := []*process{s.frontEnd.process}
+	for _, f := range s.fleets {
+		ours = append(ours, f.process)
+	}
+	for _, p := range ours {
 		if text := p.log.alarmed(); text != "" {
 			errs = append(errs, fmt.Errorf("%s said: %s", p.name, text))
 		}
@@ -140,21 +150,21 @@ func (s *soak) leave() error {
 func (s *soak) progress(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
-	last, at := s.http.total().plus(s.raw.total()), time.Now()
+	last, at := s.total(), time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		now := s.http.total().plus(s.raw.total())
+		now := s.total()
 		rate := float64(now.tokens-last.tokens) / time.Since(at).Seconds()
 		last, at = now, time.Now()
 		fmt.Fprintf(s.out, "%6s  %d requests, %.0f tokens/s, %s, %d faults\n", s.age(), now.sent, rate, s.snapshot(ctx), s.faulted.Load())
 	}
 }
 
-// snapshot is the books of both fleets and what all processes hold.
+// snapshot is the books of all fleets and what all processes hold.
 func (s *soak) snapshot(ctx context.Context) string {
 	text := ""
 	for _, f := range s.fleets {

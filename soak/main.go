@@ -18,6 +18,7 @@ type options struct {
 	gap      time.Duration // between two faults
 	seed     uint64
 	binary   string
+	vllm     string // vLLM's Rust server, "" = none
 }
 
 func main() {
@@ -36,6 +37,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.gap, "gap", 10*time.Second, "time between two faults")
 	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().Unix()), "seed of load and faults")
 	flags.StringVar(&o.binary, "binary", "bin/vllm-vcr", "program under test")
+	flags.StringVar(&o.vllm, "vllm", "", "vLLM's Rust server, for a third fleet; none = two fleets")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -16,10 +16,12 @@ type soak struct {
 	options  options
 	out      io.Writer
 	random   *rand.Rand // of the faults
-	fleets   []*fleet   // under the front end, under the raw load
+	fleets   []*fleet   // under the front end, under the raw load, and under vLLM's server, if there is one
 	frontEnd *frontEnd
 	http     *httpLoad
 	raw      *rawLoad
+	vllm     *frontEnd // nil = none
+	vllmHTTP *httpLoad // likewise
 	began    time.Time
 	done     map[string]int   // faults, by name
 	faulted  atomic.Int64     // faults
@@ -35,28 +37,92 @@ func start(ctx context.Context, o options, out io.Writer) (s *soak, err error) {
 			s.kill()
 		}
 	}()
-	var addresses [3]string
+	var addresses [5]string
 	for i := range addresses {
 		if addresses[i], err = freeAddress(); err != nil {
 			return nil, err
 		}
 	}
-	s.frontEnd = &frontEnd{binary: o.binary, handshake: "tcp://" + addresses[0], address: addresses[1]}
+	sizes := o.sizes()
+	s.frontEnd = ownFrontEnd(o.binary, addresses[0], addresses[1], sizes[0])
+	s.http = newHTTPLoad(addresses[1])
 	if err := s.frontEnd.start(); err != nil {
 		return nil, err
 	}
-	s.http = newHTTPLoad(addresses[1])
-	if s.raw, err = newRawLoad("tcp://"+addresses[2], fleetEngines); err != nil {
+	if s.raw, err = newRawLoad("tcp://"+addresses[2], sizes[1]); err != nil {
 		return nil, err
 	}
-	for i, handshake := range []string{s.frontEnd.handshake, s.raw.handshake} {
-		f, err := startFleet([]string{"first", "second"}[i], o.binary, handshake)
+	handshakes := []string{s.frontEnd.handshake, s.raw.handshake}
+	if len(sizes) > 2 {
+		s.vllm, s.vllmHTTP = vllmFrontEnd(o.vllm, addresses[3], addresses[4], sizes[2]), newHTTPLoad(addresses[4])
+		if err := s.vllm.start(); err != nil {
+			return nil, err
+		}
+		handshakes = append(handshakes, s.vllm.handshake)
+	}
+	for i, handshake := range handshakes {
+		f, err := startFleet(fleetNames[i], o.binary, handshake, sizes[i], fleetTokens[i]...)
 		if err != nil {
 			return nil, err
 		}
 		s.fleets = append(s.fleets, f)
 	}
-	return s, errors.Join(s.fleets[0].ready(ctx), s.fleets[1].ready(ctx), s.frontEnd.ready(ctx))
+	return s, s.ready(ctx)
+}
+
+// The fleets by their frontends: vllm-vcr's own, this program, vLLM's Rust server, whose model has a small vocabulary.
+var (
+	fleetNames  = []string{"first", "second", "third"}
+	fleetTokens = [][]string{
+		{"--token-source", "text", "--vocab-size", "100256"},
+		{"--token-source", "text", "--vocab-size", "100256"},
+		{"--token-source", "random", "--vocab-size", "94", "--vllm-version", "0.33"},
+	}
+)
+
+// sizes are how many engines each fleet has: eight together.
+func (o options) sizes() []int {
+	if o.vllm == "" {
+		return []int{4, 4}
+	}
+	return []int{3, 3, 2}
+}
+
+// ready waits for all engines and front ends.
+func (s *soak) ready(ctx context.Context) error {
+	var errs []error
+	for _, f := range s.fleets {
+		errs = append(errs, f.ready(ctx))
+	}
+	for _, e := range s.frontEnds() {
+		errs = append(errs, e.ready(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// frontEnds are those that are processes.
+func (s *soak) frontEnds() []*frontEnd {
+	if s.vllm == nil {
+		return []*frontEnd{s.frontEnd}
+	}
+	return []*frontEnd{s.frontEnd, s.vllm}
+}
+
+// httpLoads are those on the front ends.
+func (s *soak) httpLoads() []*httpLoad {
+	if s.vllm == nil {
+		return []*httpLoad{s.http}
+	}
+	return []*httpLoad{s.http, s.vllmHTTP}
+}
+
+// total is what all clients saw.
+func (s *soak) total() books {
+	sum := s.raw.total()
+	for _, l := range s.httpLoads() {
+		sum = sum.plus(l.total())
+	}
+	return sum
 }
 
 // kill ends all processes that are left.
@@ -64,8 +130,10 @@ func (s *soak) kill() {
 	for _, f := range s.fleets {
 		f.process.kill()
 	}
-	if s.frontEnd != nil && s.frontEnd.process != nil {
-		s.frontEnd.process.kill()
+	for _, e := range s.frontEnds() {
+		if e != nil && e.process != nil {
+			e.process.kill()
+		}
 	}
 	if s.raw != nil {
 		s.raw.close()
@@ -97,8 +165,10 @@ func (s *soak) soak(ctx context.Context) error {
 
 // work starts the loads, the probes and the progress.
 func (s *soak) work(ctx context.Context) {
-	for i := range httpClients {
-		s.working.Go(func() { s.http.run(ctx, rand.New(rand.NewPCG(s.options.seed, uint64(1+i)))) })
+	for n, l := range s.httpLoads() {
+		for i := range httpClients {
+			s.working.Go(func() { l.run(ctx, rand.New(rand.NewPCG(s.options.seed, uint64(1+n*httpClients+i)))) })
+		}
 	}
 	s.working.Go(func() { s.raw.pump(ctx, rand.New(rand.NewPCG(s.options.seed, 1<<32))) })
 	for _, f := range s.fleets {
@@ -154,20 +224,29 @@ func (s *soak) rest(ctx context.Context) error {
 		errs = append(errs, s.settleConfig(ctx, f))
 	}
 	errs = append(errs, eventually(ctx, "every client has its answer", func() error {
-		if !s.http.idle() || !s.raw.idle() {
-			return fmt.Errorf("%d HTTP requests are open, and of the raw ones %t", s.http.open.Load(), !s.raw.idle())
+		for _, l := range s.httpLoads() {
+			if !l.idle() {
+				return fmt.Errorf("%d requests are open at %s", l.open.Load(), l.address)
+			}
+		}
+		if !s.raw.idle() {
+			return errors.New("raw requests are open")
 		}
 		return nil
 	}))
 	for _, f := range s.fleets {
 		errs = append(errs, f.idle(ctx))
 	}
-	s.http.client.CloseIdleConnections()
+	for _, l := range s.httpLoads() {
+		l.client.CloseIdleConnections()
+	}
 	return errors.Join(errs...)
 }
 
 func (s *soak) pause(paused bool) {
-	s.http.paused.Store(paused)
+	for _, l := range s.httpLoads() {
+		l.paused.Store(paused)
+	}
 	s.raw.paused.Store(paused)
 }
 
