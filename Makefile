@@ -95,6 +95,10 @@ chaos: build ## every fault of docs/reliability.md happens to the binary; RUN=F1
 chaos-short: build ## the tests of chaos/ alone, the longest shortened; as root
 	GO=$(GO) chaos/run.sh -short
 
+.PHONY: fuzz-corpus
+fuzz-corpus: go ## takes what fuzzing has found here into the tree, the smallest inputs of each target
+	fuzzlimit/collect.sh
+
 .PHONY: conformance
 conformance: build ## the engines under vLLM's Rust server, versions 0.27.1 and 0.33.0; fetches them once (700 MB)
 	conformance/fetch-frontends.sh 0.27.1 0.33.0
