@@ -58,7 +58,7 @@ type loop struct {
 	heldSince engine.Time   // 0 = nothing is held
 	// strainTold is when the log last told whether the process is saturated.
 	strainTold engine.Time
-	log       *logs.Logger
+	log        *logs.Logger
 	// logDropped counts the log lines of this process that nobody took.
 	logDropped func() uint64
 }
