@@ -148,7 +148,7 @@ func TestDefaultServers(t *testing.T) {
 	s := setup{engines: 2, seqs: 9, http: "127.0.0.1:80"}
 	const handshake = "tcp://127.0.0.1:90"
 	own, theirs := ownServer(), vllmServer()
-	flags := "--token-source random --vocab-size 94 --engine-count 2 --max-num-seqs 9 --time-to-first-token 0 --inter-token-latency 0"
+	flags := "--token-source random --vocab-size 94 --engine-count 2 --max-num-seqs 9 --max-num-batched-tokens 2048 --time-to-first-token 0 --inter-token-latency 0"
 	for want, argv := range map[string][]string{
 		"bin/vllm-vcr serve --port 80 --handshake-address " + handshake + " " + flags:                       own.front.argv(s, handshake),
 		"bin/vllm-vcr play --handshake-address " + handshake + " --vllm-version 0.33 " + flags:              theirs.engines.argv(s, handshake),

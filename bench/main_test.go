@@ -67,8 +67,8 @@ func TestScenarios(t *testing.T) {
 		"control":    {"idle: GET /config p50", "busy: PATCH /config p99", "busy: GET /stats max", "busy: bare ping of as many processes p50"},
 	}
 	for _, s := range scenarios {
-		if s.run == nil {
-			continue // a server's, see TestScenarios_HTTP
+		if s.run == nil || s.named {
+			continue // a server's, see TestScenarios_HTTP, or one that takes its time, see TestGrowth and TestAwaitReceived
 		}
 		t.Run(s.name, func(t *testing.T) {
 			fs, err := s.run(within(t), fake(t, "good"), 500*time.Millisecond)

@@ -11,7 +11,7 @@ import (
 // An engine whose process is kept from its work says that its tokens left late and that it is saturated, in /engines, /metrics
 // and the log, and takes the latter back when it keeps up again. Tokens that nothing paces are never late.
 func TestStrain(t *testing.T) {
-	p := startServe(t, 1)
+	p := startServe(t, 1, "--control-timeout", "1")
 	p.wantAnswer(t, 3)
 	if e := p.strain(t); e.Saturated || e.Lateness.Outputs != 0 || e.InputsHigh == 0 {
 		t.Errorf("after an answer at zero latency: %+v, want neither saturated nor late, and a request that was waited for", e)
@@ -25,7 +25,7 @@ func TestStrain(t *testing.T) {
 	p.awaitStats(t, `"running":1`)
 	worker := p.strain(t).PID
 	signalTo(t, worker, syscall.SIGSTOP)
-	p.strain(t) // which waits for a sign of life, a second long
+	p.control(t, "GET", "/stats", "", 504) // after a second
 	signalTo(t, worker, syscall.SIGCONT)
 	p.awaitStrain(t, true)
 	if !strings.Contains(p.get(t, "/metrics"), "vllm_vcr_saturated{engine=\"0\"} 1\n") {
