@@ -95,7 +95,7 @@ func measureFleet(ctx context.Context, t target, d time.Duration) (figures, erro
 	}
 	fs.add("tokens of all", "/s", all.tokensPerSecond())
 	fs.add("engine CPU per million tokens", "s", all.perMillion(all.engineCPU))
-	fs.bar("that of one engine alone, times", "", ratio(all.perMillion(all.engineCPU), one.perMillion(one.engineCPU)), 1.15)
+	fs.bar("that of one engine alone, times", "", ratio(all.perMillion(all.engineCPU), one.perMillion(one.engineCPU)), 1)
 	fs.add("outputs per message", "", all.outputsPerMessage())
 	fs.add("engine CPU", "%", 100*ratio(all.engineCPU.Seconds(), all.took.Seconds()))
 	fs.add("worker resident", "MB", all.resident)
