@@ -90,26 +90,32 @@ func timeCalls(ctx context.Context, base string, d time.Duration) ([][]time.Dura
 	return times, nil
 }
 
-// do makes a call and reads the whole answer, which must be a success.
+// do makes the call, which must be a success.
 func (c controlCall) do(ctx context.Context, client *http.Client, base string) error {
-	q, err := http.NewRequestWithContext(ctx, c.method, base+c.path, strings.NewReader(c.body))
+	_, err := fetch(ctx, client, c.method, base+c.path, c.body)
+	return err
+}
+
+// fetch makes a call of a control API and returns the whole answer, which must be a success.
+func fetch(ctx context.Context, client *http.Client, method, url, body string) ([]byte, error) {
+	q, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c.body != "" {
+	if body != "" {
 		q.Header.Set("Content-Type", "application/json")
 	}
 	a, err := client.Do(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer a.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(a.Body, 1<<20))
+	answer, err := io.ReadAll(io.LimitReader(a.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.name, err)
+		return nil, fmt.Errorf("%s %s: %w", method, url, err)
 	}
 	if a.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: status %d: %.200s", c.name, a.StatusCode, body)
+		return nil, fmt.Errorf("%s %s: status %d: %.200s", method, url, a.StatusCode, answer)
 	}
-	return nil
+	return answer, nil
 }

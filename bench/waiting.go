@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -82,40 +80,18 @@ func awaitReceived(ctx context.Context, address string, n int) error {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	for {
-		stats, err := getStats(ctx, client, address)
+		answer, err := fetch(ctx, client, http.MethodGet, "http://"+address+"/stats", "")
 		if err != nil {
 			return err
 		}
-		if stats.Received >= n {
-			return nil
+		var stats struct {
+			Received int `json:"requests_received"`
+		}
+		if err := json.Unmarshal(answer, &stats); err != nil || stats.Received >= n {
+			return err
 		}
 		if err := pause(ctx, betweenCalls); err != nil {
 			return err
 		}
 	}
-}
-
-type stats struct {
-	Received int `json:"requests_received"`
-}
-
-func getStats(ctx context.Context, client *http.Client, address string) (stats, error) {
-	var s stats
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/stats", nil)
-	if err != nil {
-		return s, err
-	}
-	a, err := client.Do(q)
-	if err != nil {
-		return s, err
-	}
-	defer a.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(a.Body, 1<<20))
-	if err != nil {
-		return s, err
-	}
-	if a.StatusCode != http.StatusOK {
-		return s, fmt.Errorf("GET /stats: status %d: %.200s", a.StatusCode, body)
-	}
-	return s, json.Unmarshal(body, &s)
 }
