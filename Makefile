@@ -80,20 +80,7 @@ soak: build ## three fleets under load and a fault every ten seconds for SOAK (1
 
 .PHONY: fuzz
 fuzz: go ## every fuzz target for FUZZTIME (30s) each
-	@set -e; for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
-	    for target in $$(sed -n 's/^func \(Fuzz[A-Za-z_]*\).*/\1/p' $$package/*_test.go); do \
-	        echo "$$package $$target"; \
-	        $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x $$package; \
-	    done; \
-	done
-
-.PHONY: chaos
-chaos: build ## every fault of docs/reliability.md happens to the binary; RUN=F12 for one row; as root
-	GO=$(GO) chaos/run.sh $(RUN)
-
-.PHONY: chaos-short
-chaos-short: build ## the tests of chaos/ alone, the longest shortened; as root
-	GO=$(GO) chaos/run.sh -short
+	GO=$(GO) fuzzlimit/run.sh $(FUZZTIME)
 
 .PHONY: fuzz-corpus
 fuzz-corpus: go ## takes what fuzzing has found here into the tree, the smallest inputs of each target

@@ -68,7 +68,11 @@ func (s *server) everyFault(t *testing.T) {
 		check("length", s.mustAsk(t, q).ended("length", 3))
 		check("own error", s.mustAsk(t, q.own(map[string]any{"fault": "error", "fault_after_tokens": 3})).failed(q.Stream, 3))
 		check("own length", s.mustAsk(t, q.own(map[string]any{"fault": "length", "fault_after_tokens": 5})).ended("length", 5))
-		check("own repetition", s.mustAsk(t, q.own(map[string]any{"failure_injection_rate": 1, "failure_types": []string{"repetition"}})).empty("repetition"))
+		if q.Stream && s.hidesEmptyEnds() {
+			check("own repetition", s.mustAsk(t, q.own(map[string]any{"fault": "repetition", "fault_after_tokens": 2})).ended("repetition", 2))
+		} else {
+			check("own repetition", s.mustAsk(t, q.own(map[string]any{"failure_injection_rate": 1, "failure_types": []string{"repetition"}})).empty("repetition"))
+		}
 		check("none", s.mustAsk(t, q).complete(1, 8))
 	}
 	if got, want := s.awaitIdle(t), (stats{Received: before.Received + 24, Completed: before.Completed + 4, Failed: before.Failed + 20, Aborted: before.Aborted}); got != want {
