@@ -3,8 +3,8 @@
 #
 #   fuzzlimit/run.sh FUZZTIME      as go test's -fuzztime has it: 30s each, or 200x for so many inputs
 #
-# Go's fuzzer now and then fails with "context deadline exceeded", and without an input, where its time ends in the middle of one.
-# Such a target is run again, at most twice, and that is told.
+# Up to Go 1.26 the fuzzer now and then fails with "context deadline exceeded", and without an input, at the end of its time
+# (go.dev/issue/75804). Such a target is run again, at most twice, and that is told.
 set -euo pipefail
 shopt -s inherit_errexit
 
