@@ -82,6 +82,14 @@ soak: build ## three fleets under load and a fault every ten seconds for SOAK (1
 fuzz: go ## every fuzz target for FUZZTIME (30s) each
 	GO=$(GO) fuzzlimit/run.sh $(FUZZTIME)
 
+.PHONY: chaos
+chaos: build ## every fault of docs/reliability.md happens to the binary; RUN=F12 for one row; as root
+	GO=$(GO) chaos/run.sh $(RUN)
+
+.PHONY: chaos-short
+chaos-short: build ## the tests of chaos/ alone, the longest shortened; as root
+	GO=$(GO) chaos/run.sh -short
+
 .PHONY: fuzz-corpus
 fuzz-corpus: go ## takes what fuzzing has found here into the tree, the smallest inputs of each target
 	fuzzlimit/collect.sh
