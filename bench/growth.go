@@ -40,24 +40,12 @@ func measureGrowth(ctx context.Context, t target, d time.Duration) (figures, err
 
 // growth adds a point to each curve of what grows.
 func (fs *figures) growth(ctx context.Context, t target, s shape, d time.Duration, what string, n int) error {
-	l := newLoad(s)
-	r, err := build(ctx, t, setup{engines: s.engines, seqs: s.slots, ttft: s.ttft, itl: s.itl}, l.events())
+	w, lanes, err := pace(ctx, t, s, d)
 	if err != nil {
-		return err
-	}
-	defer r.close()
-	if err := l.start(ctx, r.frontend.Client(0)); err != nil {
-		return err
-	}
-	w, err := l.observe(ctx, r, d)
-	if err != nil {
-		return err
-	}
-	if err := l.stop(ctx, s.over+20*time.Second); err != nil {
 		return err
 	}
 	var late hist
-	for _, a := range l.lanes {
+	for _, a := range lanes {
 		late.merge(&a.late.engineLater)
 	}
 	fs.point(what, n, "tokens per second, share of what is due", "", ratio(w.tokensPerSecond(), s.fullRate()))

@@ -131,6 +131,9 @@ func (l *httpLoad) run(h *host, d time.Duration) (httpWindow, error) {
 
 // bareLateness is what a client of the engines sees of the same load.
 func bareLateness(ctx context.Context, t target, s shape, d time.Duration) (*lateness, error) {
-	_, late, err := pace(ctx, t, s, d)
-	return late, err
+	_, lanes, err := pace(ctx, t, s, d)
+	if err != nil {
+		return nil, err
+	}
+	return &lanes[0].late, nil
 }

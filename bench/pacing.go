@@ -20,10 +20,11 @@ func measurePacing(ctx context.Context, t target, d time.Duration) (figures, err
 	if err != nil {
 		return fs, err
 	}
-	w, late, err := pace(ctx, t, pacedShape(512, 100*time.Millisecond, 20*time.Millisecond), d)
+	w, lanes, err := pace(ctx, t, pacedShape(512, 100*time.Millisecond, 20*time.Millisecond), d)
 	if err != nil {
 		return fs, err
 	}
+	late := &lanes[0].late
 	fs.lates = map[string]*hist{"first tokens": &late.engineFirst, "later tokens": &late.engineLater}
 	if late.engineFirst.n > 0 {
 		fs.tail("first token late by the engine", &late.engineFirst, firstMedianBar, firstTailBar)
@@ -39,7 +40,7 @@ func measurePacing(ctx context.Context, t target, d time.Duration) (figures, err
 	return fs, nil
 }
 
-// measureFast paces many requests so fast that a token falls due every microsecond or less.
+// measureFast paces many requests so fast that a token falls due every two microseconds, and oftener.
 func measureFast(ctx context.Context, t target, d time.Duration) (figures, error) {
 	var fs figures
 	bare, err := bareTimer(ctx, d/4)
@@ -48,10 +49,11 @@ func measureFast(ctx context.Context, t target, d time.Duration) (figures, error
 	}
 	for _, running := range []int{512, 2048} {
 		s := pacedShape(running, time.Millisecond, time.Millisecond)
-		w, late, err := pace(ctx, t, s, d)
+		w, lanes, err := pace(ctx, t, s, d)
 		if err != nil {
 			return fs, fmt.Errorf("%d running: %w", running, err)
 		}
+		late := &lanes[0].late
 		name := fmt.Sprintf("%d running: ", running)
 		h := &late.engineLater
 		if h.n == 0 {
@@ -70,7 +72,7 @@ func measureFast(ctx context.Context, t target, d time.Duration) (figures, error
 	return fs, nil
 }
 
-// fullRate is what the engines send in a second if nothing is late: of a request's time all but the TTFT goes into tokens.
+// fullRate is how many tokens the engines send in a second if nothing is late.
 func (s shape) fullRate() float64 {
 	length := s.ttft + time.Duration(s.tokens-1)*s.itl
 	return float64(s.engines*s.slots*s.tokens) / length.Seconds()
@@ -83,8 +85,9 @@ func (fs *figures) tail(name string, h *hist, medianAtMost, tailAtMost float64) 
 	fs.add(name+" max", "ms", milliseconds(h.most))
 }
 
-// pace runs a paced load on one engine, whose requests begin spread over the length of one.
-func pace(ctx context.Context, t target, s shape, d time.Duration) (window, *lateness, error) {
+// pace runs a paced load, whose requests begin spread as the shape says, to its end. The lanes, one for each engine, tell how late
+// its tokens were.
+func pace(ctx context.Context, t target, s shape, d time.Duration) (window, []*lane, error) {
 	l := newLoad(s)
 	r, err := build(ctx, t, setup{engines: s.engines, seqs: s.slots, ttft: s.ttft, itl: s.itl}, l.events())
 	if err != nil {
@@ -98,5 +101,5 @@ func pace(ctx context.Context, t target, s shape, d time.Duration) (window, *lat
 	if err != nil {
 		return window{}, nil, err
 	}
-	return w, &l.lanes[0].late, l.stop(ctx, s.over+10*time.Second)
+	return w, l.lanes, l.stop(ctx, s.over+10*time.Second)
 }

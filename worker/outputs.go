@@ -154,8 +154,9 @@ func (o *outputs) End(r *engine.Request, finish engine.Finish, cause engine.Caus
 	t.ends.Finished(c.id)
 }
 
-// flush sends what was gathered; idle says that nothing else is due now. Scheduler stats go to client 0 only: with its chunks, or alone where the load has
-// changed and none leave. It returns when it wants to be called again for the sake of those.
+// flush sends what was gathered; idle says that nothing else is due now. Scheduler stats go to client 0 only: with its
+// chunks, or alone where the load has changed and none leave. It returns when it wants to be called again for the sake of
+// those.
 func (o *outputs) flush(now engine.Time, l load, idle bool) engine.Time {
 	o.idle = idle
 	stepped := false

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"sync/atomic"
 	"time"
 
 	"vllm-vcr/ipc"
@@ -64,10 +65,7 @@ func (s *strain) publish() {
 }
 
 // raise moves a high-water mark.
-func raise(mark interface {
-	Load() uint64
-	Store(uint64)
-}, to uint64) {
+func raise(mark *atomic.Uint64, to uint64) {
 	if to > mark.Load() {
 		mark.Store(to)
 	}
