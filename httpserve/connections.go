@@ -13,7 +13,8 @@ import (
 // Connections are the open connections of a server and what each is doing. fasthttp's own shutdown waits for every client
 // that has sent nothing or half a request; this one knows whom to wait for. It also keeps clients that say nothing, or never
 // say all, from taking all descriptors and memory: a new connection beyond the limits costs the one that has been quiet for
-// longest. Connections at work, from the whole request to the end of its answer, are never closed for another.
+// longest. Connections at work, from the whole request to the end of its answer, are never closed for another; one that
+// begins its work beyond the limit ends with its answer.
 type Connections struct {
 	limits  Limits
 	mu      sync.Mutex
@@ -71,19 +72,22 @@ func (c *Connections) note(conn net.Conn, state fasthttp.ConnState) {
 	if c.closing && !q.receiving {
 		cut(conn)
 	}
-	if state == fasthttp.StateNew && (len(c.open) > c.limits.Open || c.quiet.Len() > maxQuiet) {
+	if state == fasthttp.StateNew && (c.tooMany() || c.quiet.Len() > maxQuiet) {
 		c.closeQuietest(conn)
 	}
 }
 
-// work says that the whole request of conn has come.
-func (c *Connections) work(conn net.Conn) {
+func (c *Connections) tooMany() bool { return len(c.open) > c.limits.Open }
+
+// work says that the whole request of conn has come, and returns whether it shall be the last one on its connection.
+func (c *Connections) work(conn net.Conn) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.open[conn]; ok {
 		c.unlist(conn)
 		c.open[conn] = nil
 	}
+	return c.tooMany()
 }
 
 func (c *Connections) unlist(conn net.Conn) {

@@ -1,9 +1,10 @@
 package httpserve
 
 import (
+	"bufio"
 	"net"
+	"net/http"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -212,6 +213,7 @@ func TestSite_Quiet(t *testing.T) {
 			first := s.dial(text)
 			if text == get {
 				wantStatus(t, first, 200)
+				<-s.idleC
 			}
 			for range 20 {
 				s.dial(text)
@@ -222,44 +224,73 @@ func TestSite_Quiet(t *testing.T) {
 	}
 }
 
-// shortListener has no descriptors until one is given back.
+// TestSite_LastRequest tells the client of the connection that is one too many that its answer is the last, where none is quiet.
+func TestSite_LastRequest(t *testing.T) {
+	atWork, release := make(chan struct{}), make(chan struct{})
+	s := start(t, listen(t), Limits{Open: 1}, func(ctx *fasthttp.RequestCtx) {
+		if string(ctx.Path()) == "/slow" {
+			close(atWork)
+			<-release
+		}
+	})
+	slow := s.dial("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-atWork
+	second := s.dial(get)
+	answer, err := http.ReadResponse(bufio.NewReader(second), nil)
+	if err != nil || !answer.Close {
+		t.Errorf("the second answer = %+v, %v, want that it is the last", answer, err)
+	}
+	wantEnd(t, second)
+	close(release)
+	wantStatus(t, slow, 200)
+}
+
+// noDescriptors is a listener in a process that can open nothing.
+type noDescriptors struct{ net.Listener }
+
+func (noDescriptors) Accept() (net.Conn, error) {
+	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+}
+
+// shortListener has no descriptors until one is given back. As the kernel's it fails when there is a client to accept, which
+// stays in the queue. It is used by one goroutine.
 type shortListener struct {
 	net.Listener
-	mu    sync.Mutex
-	short bool
+	short atomic.Bool
+	next  net.Conn // nil = none is waiting
 }
 
 func (l *shortListener) Accept() (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.short {
-		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	if l.next == nil {
+		next, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		l.next = next
 	}
-	l.mu.Unlock()
-	defer l.mu.Lock()
-	return l.Listener.Accept()
+	if l.short.Load() {
+		return noDescriptors{}.Accept()
+	}
+	next := l.next
+	l.next = nil
+	return next, nil
 }
 
-func (l *shortListener) set(short bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.short = short
-}
-
-// TestPatient_MakesRoom closes a quiet connection when descriptors run out.
+// TestPatient_MakesRoom closes a quiet connection when descriptors run out, and serves the client for whom they had.
 func TestPatient_MakesRoom(t *testing.T) {
 	ln := &shortListener{Listener: listen(t)}
 	s := start(t, ln, Limits{Open: 100}, hello)
-	quiet := s.dial("")
-	ln.set(true)
-	wantStatus(t, s.dial(get), 200) // taken by the Accept that waited already
+	quiet := s.dial(get)
+	wantStatus(t, quiet, 200)
+	ln.short.Store(true)
+	next := s.dial(get)
 	wantEnd(t, quiet)
-	ln.set(false)
-	wantStatus(t, s.dial(get), 200)
+	ln.short.Store(false)
+	wantStatus(t, next, 200)
 }
 
 func TestPatient_Stopped(t *testing.T) {
-	ln := &shortListener{Listener: listen(t), short: true}
+	ln := noDescriptors{listen(t)}
 	defer ln.Close()
 	stopC := make(chan struct{})
 	close(stopC)

@@ -26,17 +26,19 @@ type site struct {
 	conns *Connections
 	addr  net.Addr
 	stopC chan struct{}
+	idleC chan struct{} // a connection has come to be between two requests; tells of the first one that nobody has taken
 }
 
 // start serves until the test ends. Unreadable requests are answered with their status.
 func start(t *testing.T, ln net.Listener, limits Limits, handle fasthttp.RequestHandler) *site {
 	t.Helper()
-	s := &site{t, NewConnections(limits), ln.Addr(), make(chan struct{})}
+	s := &site{t, NewConnections(limits), ln.Addr(), make(chan struct{}), make(chan struct{}, 1)}
 	server := &fasthttp.Server{
 		Handler: handle, ReadTimeout: time.Minute, ReadBufferSize: 4096, MaxRequestBodySize: 1000,
 		ErrorHandler: func(ctx *fasthttp.RequestCtx, err error) { ctx.SetStatusCode(Unreadable(ctx, err)) },
 	}
 	Harden(server, s.conns, logs.Nop())
+	server.ConnState = s.tellIdle(server.ConnState)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.conns.Patient(ln, s.stopC, "the site", logs.Nop())) }()
 	t.Cleanup(func() {
@@ -48,6 +50,20 @@ func start(t *testing.T, ln net.Listener, limits Limits, handle fasthttp.Request
 		s.conns.Finish(10*time.Second, nil)
 	})
 	return s
+}
+
+// tellIdle is note, and fills idleC.
+func (s *site) tellIdle(note func(net.Conn, fasthttp.ConnState)) func(net.Conn, fasthttp.ConnState) {
+	return func(conn net.Conn, state fasthttp.ConnState) {
+		note(conn, state)
+		if state != fasthttp.StateIdle {
+			return
+		}
+		select {
+		case s.idleC <- struct{}{}:
+		default:
+		}
+	}
 }
 
 func listen(t *testing.T) net.Listener {

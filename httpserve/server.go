@@ -11,8 +11,11 @@ import (
 func Harden(s *fasthttp.Server, conns *Connections, log *logs.Logger) {
 	handle := s.Handler
 	s.Handler = func(ctx *fasthttp.RequestCtx) {
-		conns.work(ctx.Conn())
+		last := conns.work(ctx.Conn())
 		handle(ctx)
+		if last {
+			ctx.SetConnectionClose()
+		}
 	}
 	s.ConnState = conns.note
 	s.DisablePreParseMultipartForm = true

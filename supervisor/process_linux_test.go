@@ -346,12 +346,12 @@ func TestProcess_NothingLeaks(t *testing.T) {
 		}
 	}
 	cycle() // the runtime opens what it keeps
-	before := len(descriptors(t, os.Getpid()))
+	before := descriptors(t, os.Getpid())
 	for range 3 {
 		cycle()
 	}
-	if after := len(descriptors(t, os.Getpid())); after != before {
-		t.Errorf("%d descriptors are open, want the %d from before", after, before)
+	if after := descriptors(t, os.Getpid()); len(after) != len(before) {
+		t.Errorf("open are %q, want as many as before: %q", after, before)
 	}
 }
 
@@ -404,6 +404,7 @@ func TestProcess_KillAfterWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer p.hangUp()
 	if got, want := p.wait(), "its process exited with code 3"; got != want {
 		t.Errorf("wait = %q, want %q", got, want)
 	}
