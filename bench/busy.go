@@ -12,20 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// busyArg makes bench a process that is as busy as it can be and answers pings: see floor.
-const busyArg = "busy"
+// busyArg makes bench a process that is as busy as it can be and answers pings, idleArg one that only answers them: see
+// floor.
+const (
+	busyArg = "busy"
+	idleArg = "idle"
+)
 
 // busySocket is the descriptor of the pings.
 const busySocket = 3
 
-// runBusy answers every byte on the socket by one, from a thread that does nothing else, and keeps another thread busy. It
-// ends with the socket.
+// runBusy answers pings and keeps another thread busy.
 func runBusy() error {
 	go func() {
 		for x := uint64(1); ; x++ {
 			runtime.KeepAlive(x)
 		}
 	}()
+	return runIdle()
+}
+
+// runIdle answers every byte on the socket by one, from a thread that does nothing else. It ends with the socket.
+func runIdle() error {
 	runtime.LockOSThread()
 	var b [1]byte
 	for {
@@ -38,15 +46,15 @@ func runBusy() error {
 	}
 }
 
-// floor is what a call to several engines costs at least, where all of them are busy: it pings that many processes, one
-// after the other, and then takes their answers in the same order.
-func floor(ctx context.Context, processes int, d time.Duration) (*hist, error) {
+// floor is what a call to several engines costs at least: it pings that many processes, one after the other, and then takes
+// their answers in the same order. load is busyArg or idleArg.
+func floor(ctx context.Context, processes int, load string, d time.Duration) (*hist, error) {
 	sockets := make([]int, processes)
 	for i := range sockets {
 		var cmd *exec.Cmd
 		var err error
-		if sockets[i], cmd, err = startBusy(ctx); err != nil {
-			return nil, fmt.Errorf("busy process %d: %w", i, err)
+		if sockets[i], cmd, err = startPinged(ctx, load); err != nil {
+			return nil, fmt.Errorf("%s process %d: %w", load, i, err)
 		}
 		defer func() {
 			_ = unix.Close(sockets[i])
@@ -68,7 +76,7 @@ func floor(ctx context.Context, processes int, d time.Duration) (*hist, error) {
 	return &times, nil
 }
 
-func startBusy(ctx context.Context) (socket int, cmd *exec.Cmd, err error) {
+func startPinged(ctx context.Context, load string) (socket int, cmd *exec.Cmd, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, nil, err
@@ -79,7 +87,7 @@ func startBusy(ctx context.Context) (socket int, cmd *exec.Cmd, err error) {
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "ping")
 	defer theirs.Close()
-	cmd = exec.CommandContext(ctx, self, busyArg)
+	cmd = exec.CommandContext(ctx, self, load)
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{theirs}, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

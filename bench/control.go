@@ -25,7 +25,7 @@ var controlCalls = []controlCall{
 }
 
 // measureControl times calls to engines that have nothing to do, and to engines that run as fast as they can. The floor is
-// what a ping of as many processes costs that are just as busy.
+// what a ping of as many processes costs that are just as busy, or idle; a change takes two, one after the other.
 func measureControl(ctx context.Context, t target, d time.Duration) (figures, error) {
 	var fs figures
 	if !t.controllable() {
@@ -35,12 +35,16 @@ func measureControl(ctx context.Context, t target, d time.Duration) (figures, er
 		if err := fs.control(ctx, t, busy, d); err != nil {
 			return fs, err
 		}
+		load := idleArg
+		if busy {
+			load = busyArg
+		}
+		bare, err := floor(ctx, fleetSize, load, d/2)
+		if err != nil {
+			return fs, err
+		}
+		fs.spread(load+": bare ping of as many processes", bare, 0)
 	}
-	bare, err := floor(ctx, fleetSize, d/2)
-	if err != nil {
-		return fs, err
-	}
-	fs.spread("busy: bare ping of as many processes", bare, 0)
 	return fs, nil
 }
 

@@ -29,6 +29,8 @@ func command(ctx context.Context, args []string) error {
 		return runLimit(ctx, args[1:])
 	case len(args) > 0 && args[0] == busyArg:
 		return runBusy()
+	case len(args) > 0 && args[0] == idleArg:
+		return runIdle()
 	case len(args) > 0 && args[0] == probeArg:
 		return runProbe(ctx, args[1:])
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == fakeHTTPArg {
 		os.Exit(fakeServer(os.Args[2:]))
 	}
-	if len(os.Args) > 1 && slices.Contains([]string{limitArg, busyArg, probeArg}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{limitArg, busyArg, idleArg, probeArg}, os.Args[1]) {
 		if err := command(context.Background(), os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -84,10 +84,10 @@ func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() (i
 		f.sendLate(abortEvent{members, c.Change})
 		return nil, err
 	}
-	if err := f.commit(members, c); err != nil {
+	answers, errs, err := f.commit(ctx, members, c)
+	if err != nil {
 		return nil, err
 	}
-	answers, errs := f.fanOut(ctx, members, ipc.Call{Op: ipc.OpConfig})
 	for i := range errs {
 		if expected(c, errs[i]) {
 			errs[i] = nil
@@ -96,13 +96,18 @@ func (f *Fleet) changeAll(ctx context.Context, members []*member, call func() (i
 	return answers, applied(members, errs)
 }
 
-// commit enters the second round, unless an engine was lost since it agreed: then nothing changes anywhere.
-func (f *Fleet) commit(members []*member, c ipc.Call) error {
-	e := commitEvent{members, c, make(chan error, 1)}
+// commit enters the second round, unless an engine was lost since it agreed: then nothing changes anywhere, and the error
+// says why. Each engine has to answer along with it, so that it is woken once.
+func (f *Fleet) commit(ctx context.Context, members []*member, c ipc.Call) (answers []ipc.Answer, errs []error, err error) {
+	e := commitEvent{members, c, askConfig(members), make(chan error, 1)}
 	if err := f.send(context.Background(), e); err != nil {
-		return fmt.Errorf("change not made: %w", err)
+		return nil, nil, fmt.Errorf("change not made: %w", err)
 	}
-	return <-e.madeC
+	if err := <-e.madeC; err != nil {
+		return nil, nil, err
+	}
+	answers, errs = f.collect(ctx, e.ask, nil)
+	return answers, errs, nil
 }
 
 // applied words what came of a second round in which an engine died or fell silent. The others have the change, and a
@@ -153,6 +158,7 @@ func (e abortEvent) apply(f *Fleet) {
 type commitEvent struct {
 	members []*member
 	call    ipc.Call
+	ask     askEvent   // what is asked when it is in force
 	madeC   chan error // capacity 1: nil, or why nothing has changed
 }
 
@@ -168,6 +174,7 @@ func (e commitEvent) apply(f *Fleet) {
 		f.commitOne(m, e.call)
 	}
 	f.changeFaults(e.members, e.call)
+	e.ask.apply(f)
 	e.madeC <- nil
 }
 

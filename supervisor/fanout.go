@@ -24,6 +24,13 @@ func ask(members []*member, c ipc.Call) askEvent {
 	return askEvent{questions}
 }
 
+// askConfig asks the first one for its configuration, and of the others that they are there: theirs would be thrown away.
+func askConfig(members []*member) askEvent {
+	e := ask(members, ipc.Call{Op: ipc.OpPing})
+	e.questions[0].call.Op = ipc.OpConfig
+	return e
+}
+
 // collect waits for the answers to questions that Run has taken, or has not, for a reason.
 func (f *Fleet) collect(ctx context.Context, e askEvent, untaken error) (answers []ipc.Answer, errs []error) {
 	answers, errs = make([]ipc.Answer, len(e.questions)), make([]error, len(e.questions))
@@ -61,7 +68,8 @@ func (f *Fleet) EngineConfig(ctx context.Context, index int) (config.Live, error
 }
 
 func (f *Fleet) config(ctx context.Context, members []*member) (config.Live, error) {
-	answers, errs := f.fanOut(ctx, members, ipc.Call{Op: ipc.OpConfig})
+	e := askConfig(members)
+	answers, errs := f.collect(ctx, e, f.send(ctx, e))
 	if err := first(errs); err != nil {
 		return config.Live{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vllm-vcr/ipc"
 )
 
 // maxPending is how many frames may be on their way to a worker. It owes one answer at most, so that a handful is the
@@ -116,7 +118,7 @@ func socketPair() (net.Conn, *os.File, error) {
 		return nil, nil, fmt.Errorf("socket pair: %w", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "worker"), os.NewFile(uintptr(fds[1]), "supervisor")
-	conn, err := net.FileConn(ours)
+	conn, err := ipc.FileConn(ours)
 	_ = ours.Close() // FileConn made a duplicate
 	if err != nil {
 		_ = theirs.Close()
@@ -140,16 +142,28 @@ func (p *process) enqueue(frame []byte) bool {
 	}
 }
 
-// write sends what is pending until the process has left.
+// write sends what is pending until the process has left: all at once, so that what belongs together wakes it once.
 func (p *process) write() {
 	for {
 		select {
 		case frame := <-p.pending:
-			if _, err := p.conn.Write(frame); err != nil {
+			if _, err := p.conn.Write(p.withPending(frame)); err != nil {
 				return // its reader sees the end, and what happened to the process
 			}
 		case <-p.leftC:
 			return
+		}
+	}
+}
+
+// withPending returns frame and what is pending behind it.
+func (p *process) withPending(frame []byte) []byte {
+	for {
+		select {
+		case next := <-p.pending:
+			frame = append(frame, next...)
+		default:
+			return frame
 		}
 	}
 }

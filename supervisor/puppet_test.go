@@ -228,7 +228,7 @@ func (p *puppet) obey(number uint64, c ipc.Call) {
 	switch {
 	case p.role == diesAsked && c.Op == ipc.OpPrepare, p.role == diesToldTo && c.Op == ipc.OpCommit:
 		die()
-	case p.role == slow, p.role == slowToPrepare && c.Op == ipc.OpPrepare, p.role == slowToConfirm && c.Op == ipc.OpConfig:
+	case p.role == slow, p.role == slowToPrepare && c.Op == ipc.OpPrepare, p.role == slowToConfirm && (c.Op == ipc.OpConfig || c.Op == ipc.OpPing):
 		<-time.After(slowAnswer)
 	case c.Op == opPoke:
 		p.poked()

@@ -84,7 +84,7 @@ func inheritedSocket() (net.Conn, error) {
 	}
 	socket := os.NewFile(supervisorFD, "supervisor")
 	defer socket.Close()
-	conn, err := net.FileConn(socket)
+	conn, err := ipc.FileConn(socket)
 	if err != nil {
 		return nil, fmt.Errorf("descriptor %d: %w", supervisorFD, err)
 	}
