@@ -2,6 +2,8 @@ module vllm-vcr
 
 go 1.26.0
 
+toolchain go1.27.3
+
 require (
 	github.com/CycloneDX/cyclonedx-go v0.11.0
 	github.com/fasthttp/router v1.5.4
