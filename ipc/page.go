@@ -34,6 +34,8 @@ type counters struct {
 	Generation atomic.Uint64
 	// LogDropped counts log lines that nobody took.
 	LogDropped atomic.Uint64
+	// Goroutines is how many the process had at its last call; 0 = it is gone, or has had none.
+	Goroutines atomic.Uint64
 	// JournalKept is how many finished requests the process remembers; JournalDropped counts those forgotten.
 	JournalKept, JournalDropped atomic.Uint64
 	// FaultsApplied counts how often faults have struck, in the order of [FaultKinds].
@@ -103,6 +105,7 @@ func (p *Page) CloseLedger() uint64 {
 	p.Waiting.Store(0)
 	p.HeldBytes.Store(0)
 	p.Saturated.Store(0)
+	p.Goroutines.Store(0)
 	p.JournalDropped.Add(p.JournalKept.Swap(0))
 	return lost
 }

@@ -38,16 +38,17 @@ func TestBooks_Agree(t *testing.T) {
 }
 
 func TestUsage_Exceeds(t *testing.T) {
-	before := usage{resident: 40 << 20, descriptors: 20, threads: 8}
+	before := usage{resident: 40 << 20, descriptors: 20, threads: 8, goroutines: 30}
 	for name, tt := range map[string]struct {
 		after usage
 		want  string
 	}{
 		"the same":    {before, ""},
-		"some more":   {usage{50 << 20, 22, 10}, ""},
-		"memory":      {usage{80 << 20, 20, 8}, "resident"},
-		"descriptors": {usage{40 << 20, 30, 8}, "descriptors"},
-		"threads":     {usage{40 << 20, 20, 30}, "threads"},
+		"some more":   {usage{50 << 20, 22, 10, 32}, ""},
+		"memory":      {usage{80 << 20, 20, 8, 30}, "resident"},
+		"descriptors": {usage{40 << 20, 30, 8, 30}, "descriptors"},
+		"threads":     {usage{40 << 20, 20, 30, 30}, "threads"},
+		"goroutines":  {usage{40 << 20, 20, 8, 40}, "goroutines"},
 	} {
 		if got := tt.after.exceeds(before); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,7 @@ type engine struct {
 	Generation uint64 `json:"generation"`
 	Stats      stats  `json:"stats"`
 	Lost       uint64 `json:"lost"`
+	Goroutines int    `json:"goroutines"`
 }
 
 // call makes one call and returns the answer's status and body. A connection that was opened in reserve and left unused is answered with
@@ -115,6 +117,20 @@ func (c *control) engines(ctx context.Context) ([]engine, error) {
 	var list struct{ Engines []engine }
 	err := c.ask(ctx, http.MethodGet, "/engines", "", &list)
 	return list.Engines, err
+}
+
+// goroutines reads how many the server's process has.
+func (c *control) goroutines(ctx context.Context) (int, error) {
+	status, text, err := c.call(ctx, http.MethodGet, "/metrics", "")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "go_goroutines "); ok {
+			return strconv.Atoi(strings.TrimSpace(n))
+		}
+	}
+	return 0, fmt.Errorf("GET /metrics: status %d, no go_goroutines in it", status)
 }
 
 // probe makes calls until ctx ends, as somebody who watches a fleet does. Dead and frozen engines give errors, which is right.

@@ -2,7 +2,7 @@
 // and then wants everything to be as it was:
 //
 //   - the books of every engine close, and agree with what its clients saw;
-//   - memory, descriptors and threads of every process are what they were after the warm-up, within bounds;
+//   - memory, descriptors, threads and goroutines of every process are what they were after the warm-up, within bounds;
 //   - every control call was answered in time, and 99 % of them within 250 ms;
 //   - every process ends by itself, with code 0, when it is told to.
 //

@@ -15,28 +15,32 @@ const leaveWithin = 15 * time.Second
 
 // usages reads what every process holds, by its role.
 func (s *soak) usages(ctx context.Context) (map[string]usage, error) {
-	pids := map[string]int{"front end": s.frontEnd.process.pid()}
-	for _, f := range s.fleets {
-		pids[f.name+" supervisor"] = f.process.pid()
-		list, err := f.control.engines(ctx)
-		if err != nil {
-			return nil, err
+	all := map[string]usage{}
+	var errs []error
+	add := func(role string, pid, goroutines int, err error) {
+		u, unread := readUsage(pid)
+		if err := errors.Join(err, unread); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", role, err))
 		}
+		u.goroutines = goroutines
+		all[role] = u
+	}
+	front := newControl(s.frontEnd.address)
+	defer front.client.CloseIdleConnections()
+	n, err := front.goroutines(ctx)
+	add("front end", s.frontEnd.process.pid(), n, err)
+	for _, f := range s.fleets {
+		n, err := f.control.goroutines(ctx)
+		add(f.name+" supervisor", f.process.pid(), n, err)
+		list, err := f.control.engines(ctx)
+		errs = append(errs, err)
 		for _, e := range list {
 			if e.PID > 0 {
-				pids[fmt.Sprintf("%s engine %d", f.name, e.Index)] = e.PID
+				add(fmt.Sprintf("%s engine %d", f.name, e.Index), e.PID, e.Goroutines, nil)
 			}
 		}
 	}
-	all := map[string]usage{}
-	for role, pid := range pids {
-		u, err := readUsage(pid)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", role, err)
-		}
-		all[role] = u
-	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // judge says all that is not as it should be, once everything rests.
@@ -73,8 +77,8 @@ func (s *soak) judgeUsage(ctx context.Context) error {
 	now, _ := s.usages(ctx) // an error was told above
 	for _, role := range slices.Sorted(maps.Keys(s.rested)) {
 		b, n := s.rested[role], now[role]
-		fmt.Fprintf(s.out, "%-18s after the warm-up %6d KiB %3d descriptors %3d threads, at the end %6d KiB %3d %3d\n",
-			role, b.resident>>10, b.descriptors, b.threads, n.resident>>10, n.descriptors, n.threads)
+		fmt.Fprintf(s.out, "%-18s after the warm-up %6d KiB %3d descriptors %3d threads %4d goroutines, at the end %6d KiB %3d %3d %4d\n",
+			role, b.resident>>10, b.descriptors, b.threads, b.goroutines, n.resident>>10, n.descriptors, n.threads, n.goroutines)
 	}
 	return err
 }
@@ -183,5 +187,5 @@ func (s *soak) snapshot(ctx context.Context) string {
 	for _, one := range all {
 		u = u.plus(one)
 	}
-	return text + fmt.Sprintf("%d MiB, %d descriptors, %d threads", u.resident>>20, u.descriptors, u.threads)
+	return text + fmt.Sprintf("%d MiB, %d descriptors, %d threads, %d goroutines", u.resident>>20, u.descriptors, u.threads, u.goroutines)
 }

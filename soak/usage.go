@@ -12,6 +12,7 @@ import (
 type usage struct {
 	resident             int64 // bytes
 	descriptors, threads int
+	goroutines           int // 0 = it is not ours
 }
 
 // What a process may hold more at the end than after the warm-up. Threads are made for calls that block and never given back by Go; what
@@ -21,6 +22,7 @@ const (
 	residentMore    = 16 << 20
 	descriptorsMore = 2
 	threadsMore     = 6
+	goroutinesMore  = 4
 )
 
 // readUsage reads what a process holds.
@@ -63,10 +65,13 @@ func (u usage) exceeds(before usage) string {
 	if u.threads > before.threads+threadsMore {
 		faults = append(faults, fmt.Sprintf("%d threads, %d after the warm-up, at most %d more", u.threads, before.threads, threadsMore))
 	}
+	if u.goroutines > before.goroutines+goroutinesMore {
+		faults = append(faults, fmt.Sprintf("%d goroutines, %d after the warm-up, at most %d more", u.goroutines, before.goroutines, goroutinesMore))
+	}
 	return strings.Join(faults, "; ")
 }
 
 // plus adds up processes.
 func (u usage) plus(other usage) usage {
-	return usage{u.resident + other.resident, u.descriptors + other.descriptors, u.threads + other.threads}
+	return usage{u.resident + other.resident, u.descriptors + other.descriptors, u.threads + other.threads, u.goroutines + other.goroutines}
 }

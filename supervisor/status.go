@@ -42,6 +42,8 @@ type EngineStatus struct {
 	InputsHigh uint64   `json:"input_queue_high"`
 	OutputHigh uint64   `json:"output_queue_high_bytes"`
 	Lateness   Lateness `json:"lateness"`
+	// Goroutines of its process, at its last call.
+	Goroutines uint64 `json:"goroutines"`
 	// LogDropped counts log lines of its process that nobody took.
 	LogDropped uint64 `json:"log_lines_dropped"`
 	// JournalDropped counts finished requests that its journal has forgotten.

@@ -74,6 +74,7 @@ func (m *member) status() EngineStatus {
 		HeldBytes:     m.page.HeldBytes.Load(),
 		HeldSeconds:   time.Duration(m.page.HeldNanos.Load()).Seconds(),
 		MergedOutputs: m.page.Merged.Load(),
+		Goroutines:    m.page.Goroutines.Load(),
 		LogDropped:    m.page.LogDropped.Load(),
 		Saturated:     strain.Saturated,
 		InputsHigh:    strain.InputsHigh,

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"runtime"
 
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
@@ -28,6 +29,7 @@ func isCall(in input) bool {
 
 func (in callInput) apply(l *loop, now engine.Time) {
 	a := l.perform(now, in.call)
+	l.page.Goroutines.Store(uint64(runtime.NumGoroutine()))
 	if in.number != 0 {
 		in.answer(in.number, a)
 	}

@@ -46,7 +46,7 @@ func New(o Options) *Metrics {
 		exchanges:   newExchanges(f),
 		sleeping:    newSleeping(f),
 	}
-	f.registry.MustRegister(m.adapters, m.caches, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	f.registry.MustRegister(m.adapters, m.caches, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -130,7 +130,7 @@ func TestMetrics_NothingElse(t *testing.T) {
 	theirs := parse(t, string(b), false)
 	var extra []string
 	for name := range parse(t, expose(t, m), false) {
-		if theirs[name] == nil && !strings.HasPrefix(name, "process_") {
+		if theirs[name] == nil && !strings.HasPrefix(name, "process_") && !strings.HasPrefix(name, "go_") {
 			extra = append(extra, name)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 	"github.com/valyala/fasthttp"
 
@@ -41,6 +42,7 @@ var metrics = []metric{
 	gauge("output_queue_high_bytes", "The most bytes of output that ever waited for one client to read.", func(e supervisor.EngineStatus) float64 { return float64(e.OutputHigh) }),
 	counter("request_journal_dropped_total", "Finished requests that GET /requests cannot show any more.", func(e supervisor.EngineStatus) uint64 { return e.JournalDropped }),
 	gauge("faults_active", "Faults that the engine may run into yet.", func(e supervisor.EngineStatus) float64 { return float64(e.FaultsActive) }),
+	gauge("goroutines", "Goroutines of the engine's process, at its last control call.", func(e supervisor.EngineStatus) float64 { return float64(e.Goroutines) }),
 	counter("log_lines_dropped_total", "Log lines of the engine's process that nobody took.", func(e supervisor.EngineStatus) uint64 { return e.LogDropped }),
 }
 
@@ -74,9 +76,7 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) (any, error) {
 	call, cancel := s.deadline(ctx)
 	defer cancel()
 	registry := prometheus.NewRegistry() // of this scrape, since what it shows was asked under this call's deadline
-	if err := registry.Register(snapshot(s.fleet.Engines(call))); err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
+	registry.MustRegister(snapshot(s.fleet.Engines(call)), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	families, err := registry.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)

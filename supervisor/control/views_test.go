@@ -76,7 +76,7 @@ func TestHealth_Live(t *testing.T) {
 
 func twoEngines(context.Context) []supervisor.EngineStatus {
 	return []supervisor.EngineStatus{
-		{Index: 0, Rank: 4, PID: 17, State: supervisor.StateReady, Generation: 2, Stats: ipc.Stats{Received: 9, Completed: 8, Running: 1}, HeldSeconds: 1.5, Saturated: true, InputsHigh: 12,
+		{Index: 0, Rank: 4, PID: 17, State: supervisor.StateReady, Generation: 2, Stats: ipc.Stats{Received: 9, Completed: 8, Running: 1}, HeldSeconds: 1.5, Saturated: true, InputsHigh: 12, Goroutines: 21,
 			Lateness: supervisor.Lateness{Outputs: 5, Seconds: 0.25, Buckets: []supervisor.LateBucket{{AtMost: 0.1, Outputs: 3}, {AtMost: 2.5, Outputs: 1}, {AtMost: -1, Outputs: 1}}}},
 		{Index: 1, Rank: 5, State: supervisor.StateDead, Restarts: 3, Lost: 2, Dropped: 1, LogDropped: 6, Reason: "signal 9", FaultsApplied: ipc.FaultCounts{3}, FaultsActive: 2},
 	}
@@ -138,6 +138,7 @@ func TestMetrics(t *testing.T) {
 		`vllm_vcr_messages_dropped_total{engine="5"} 1`,
 		`vllm_vcr_held_output_seconds_total{engine="4"} 1.5`,
 		`vllm_vcr_log_lines_dropped_total{engine="5"} 6`,
+		`vllm_vcr_goroutines{engine="4"} 21`,
 		`vllm_vcr_saturated{engine="4"} 1`,
 		`vllm_vcr_saturated{engine="5"} 0`,
 		`vllm_vcr_input_queue_high{engine="4"} 12`,
@@ -153,8 +154,13 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no line %s", line)
 		}
 	}
+	for _, family := range []string{"# TYPE go_goroutines gauge\n", "# TYPE process_resident_memory_bytes gauge\n"} {
+		if !strings.Contains(got.body, family) {
+			t.Errorf("nothing of the supervisor's own process: no line %s", family)
+		}
+	}
 	helps := strings.Count(got.body, "# HELP vllm_vcr_")
-	if helps != len(metrics)+3 || helps != strings.Count(got.body, "# TYPE ") {
+	if helps != len(metrics)+3 || helps != strings.Count(got.body, "# TYPE vllm_vcr_") {
 		t.Errorf("%d families are described, want %d", helps, len(metrics)+3)
 	}
 }
