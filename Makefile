@@ -16,7 +16,7 @@ TAGS        := interop,conformance,conformance_python
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VULNDB      ?= latest
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
-PEERS       := pyzmq==27.3.0 msgspec==0.23.0 jsonschema==4.26.0
+PEERS       := conformance/sdk/requirements-peers.txt
 
 .DEFAULT_GOAL := help
 
@@ -128,11 +128,11 @@ clean: ## remove what was built; what was fetched stays in .cache
 	rm -rf bin bench/out $(VENV)
 
 # A virtual environment with the peers of the interop tests. It is made anew when this file changes.
-$(VENV)/ready: Makefile
+$(VENV)/ready: $(PEERS)
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo '$(PYTHON) 3.10 or later with venv is needed (Debian: apt-get install python3-venv), or set PYTHON' >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(PEERS)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(PEERS)
 	touch $@
 
 .PHONY: go

@@ -4,7 +4,8 @@
 #   conformance/fetch-frontends.sh [VERSION…]      default: 0.27.1 0.33.0
 #
 # Needs python3 with pip, and nothing of vLLM's: the wheel is downloaded, not installed, one file is taken from it, and it
-# is deleted. Binaries go to $VLLM_VCR_CACHE/frontends/VERSION/vllm-rs (default: .cache in the repository). A binary
+# is deleted. It must have the hash that wheels.txt has for its version; one that is not in there is taken as it comes, which is
+# told. Binaries go to $VLLM_VCR_CACHE/frontends/VERSION/vllm-rs (default: .cache in the repository). A binary
 # appears there whole or not at all; one that is there already costs no network.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -35,9 +36,13 @@ fetch() {
     need_pip
     mkdir -p "$cache/$version"
     work=$(mktemp -d "$cache/$version/.fetch.XXXXXX")
+    if ! grep "^vllm==$version " "$here/wheels.txt" >"$work/wanted.txt"; then
+        say "$version: no hash is known, whatever PyPI has is taken"
+        echo "vllm==$version" >"$work/wanted.txt"
+    fi
     say "$version: downloading the vllm wheel, about 330 MB"
     PIP_REQUIRE_VIRTUALENV=0 "$python" -m pip download --disable-pip-version-check --no-cache-dir --no-deps \
-        --only-binary :all: --dest "$work" "vllm==$version" >&2
+        --only-binary :all: --dest "$work" -r "$work/wanted.txt" >&2
     "$python" "$here/wheel.py" extract "$work"/vllm-*.whl vllm/vllm-rs "$work/vllm-rs"
     mv "$work/vllm-rs" "$target"
     rm -rf "$work"

@@ -31,7 +31,10 @@ pip() { PIP_REQUIRE_VIRTUALENV=0 "$venv/bin/python" -m pip --disable-pip-version
 
 wheel() {
     local found=("$wheels/vllm-$1"-*.whl)
-    [ -e "${found[0]}" ] || pip download --no-cache-dir --no-deps --only-binary :all: --dest "$wheels" "vllm==$1"
+    if [ ! -e "${found[0]}" ]; then
+        grep "^vllm==$1 " "$here/wheels.txt" >"$wheels/wanted.txt"
+        pip download --no-cache-dir --no-deps --only-binary :all: --dest "$wheels" -r "$wheels/wanted.txt"
+    fi
     found=("$wheels/vllm-$1"-*.whl)
     echo "${found[0]}"
 }

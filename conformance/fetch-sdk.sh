@@ -4,7 +4,7 @@
 #   conformance/fetch-sdk.sh            the OpenAI SDK, and what judges its answers (80 MB)
 #   conformance/fetch-sdk.sh aiperf     NVIDIA's load generator (1.2 GB)
 #
-# Needs python3 (3.10 or later) with venv and pip. What goes in is pinned in sdk/requirements-NAME.txt; the environment lies in
+# Needs python3 (3.10 or later) with venv and pip. What goes in is pinned with its hashes in sdk/requirements-NAME.txt (see sdk/lock.sh); the environment lies in
 # $VLLM_VCR_CACHE/NAME (default: .cache in the repository) and is made anew when that file changes. One that is whole costs no
 # network. pip's own settings (PIP_FIND_LINKS, PIP_INDEX_URL, …) hold.
 set -euo pipefail
@@ -29,7 +29,7 @@ else
         { say "$python 3.10 or later with venv is needed (Debian: apt-get install python3-venv), or set PYTHON"; exit 1; }
     say "$name: installing into $venv"
     "$python" -m venv --clear "$venv"
-    PIP_REQUIRE_VIRTUALENV=0 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$wanted" >&2
+    PIP_REQUIRE_VIRTUALENV=0 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$wanted" >&2
     cp "$wanted" "$stamp"
 fi
 (cd "$venv/bin" && echo "$PWD/python")
