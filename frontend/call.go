@@ -39,7 +39,7 @@ type call struct {
 func (s *Server) answer(route string, h handler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		c := &call{
-			ctx: ctx, server: s, route: route, arrived: ctx.Time(), method: string(ctx.Method()),
+			ctx: ctx, server: s, route: route, arrived: time.Now(), method: string(ctx.Method()),
 			requestID: string(ctx.Request.Header.Peek(requestIDHeader)), bodyBytes: len(ctx.PostBody()),
 		}
 		c.repeatRequestID()

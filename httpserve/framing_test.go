@@ -47,11 +47,15 @@ func FuzzCheckFraming(f *testing.F) {
 func readOurs(stream []byte) (body, rest []byte, err error) {
 	r := bufio.NewReader(bytes.NewReader(stream))
 	var ctx fasthttp.RequestCtx
-	var req fasthttp.Request
-	if err := req.ReadLimitBody(r, 1<<20); err != nil {
+	if err := ctx.Request.Header.Read(r); err != nil {
 		return nil, nil, err
 	}
-	ctx.Init(&req, nil, nil)
+	if err := ctx.Request.ContinueReadBodyStream(r, 1<<20, false); err != nil {
+		return nil, nil, err
+	}
+	if err := readBody(&ctx, 1<<20); err != nil {
+		return nil, nil, err
+	}
 	if err := CheckFraming(&ctx); err != nil {
 		return nil, nil, err
 	}

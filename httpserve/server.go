@@ -6,8 +6,9 @@ import (
 	"vllm-vcr/logs"
 )
 
-// Harden gives s what both servers want of fasthttp: it keeps track of connections, tells nothing of itself, wakes no idle
-// process, and takes lines about broken requests to log at level debug.
+// Harden gives s what both servers want of fasthttp: it keeps track of connections, spends no more memory on a body that it
+// refuses than MaxRequestBodySize, tells nothing of itself, wakes no idle process, and takes lines about broken requests to log
+// at level debug. The handler of s is called with the whole request; ctx.Time is when its headers had come.
 func Harden(s *fasthttp.Server, conns *Connections, log *logs.Logger) {
 	handle := s.Handler
 	s.Handler = func(ctx *fasthttp.RequestCtx) {
@@ -17,6 +18,7 @@ func Harden(s *fasthttp.Server, conns *Connections, log *logs.Logger) {
 			ctx.SetConnectionClose()
 		}
 	}
+	takeBodies(s)
 	s.ConnState = conns.note
 	s.DisablePreParseMultipartForm = true
 	s.NoDefaultServerHeader = true

@@ -3,7 +3,7 @@ package control
 import "github.com/valyala/fasthttp"
 
 func (s *Server) getConfig(ctx *fasthttp.RequestCtx) (any, error) {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.Config(call)
 }
@@ -13,13 +13,13 @@ func (s *Server) patchConfig(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.Patch(call, patch)
 }
 
 func (s *Server) resetConfig(ctx *fasthttp.RequestCtx) (any, error) {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.ResetConfig(call)
 }

@@ -19,7 +19,7 @@ func (s *Server) drain(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	unfinished, err := s.fleet.Drain(call, timeout)
 	return verdict{fasthttp.StatusAccepted, drainBody{unfinished, timeout}}, err
@@ -34,7 +34,7 @@ func (s *Server) drainEngine(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	unfinished, err := s.fleet.DrainEngine(call, index, timeout)
 	return verdict{fasthttp.StatusAccepted, drainBody{unfinished, timeout}}, err

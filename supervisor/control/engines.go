@@ -11,7 +11,7 @@ type enginesBody struct {
 }
 
 func (s *Server) getEngines(ctx *fasthttp.RequestCtx) (any, error) {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return enginesBody{s.fleet.Engines(call)}, nil
 }
@@ -21,7 +21,7 @@ func (s *Server) getEngineConfig(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.EngineConfig(call, index)
 }
@@ -35,7 +35,7 @@ func (s *Server) patchEngineConfig(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.PatchEngine(call, index, patch)
 }
@@ -45,7 +45,7 @@ func (s *Server) resetEngineConfig(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.ResetEngineConfig(call, index)
 }
@@ -55,7 +55,7 @@ func (s *Server) getEngineStats(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.EngineStats(call, index)
 }
@@ -65,7 +65,7 @@ func (s *Server) resetEngineStats(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return nil, s.fleet.ResetEngineStats(call, index)
 }

@@ -17,7 +17,7 @@ func (s *Server) postFault(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	status, err := s.fleet.ArmFault(call, f)
 	if err != nil {
@@ -27,13 +27,13 @@ func (s *Server) postFault(ctx *fasthttp.RequestCtx) (any, error) {
 }
 
 func (s *Server) getFaults(ctx *fasthttp.RequestCtx) (any, error) {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return s.fleet.Faults(call)
 }
 
 func (s *Server) deleteFaults(ctx *fasthttp.RequestCtx) (any, error) {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return nil, s.fleet.ClearFaults(call)
 }
@@ -45,7 +45,7 @@ func (s *Server) deleteFault(ctx *fasthttp.RequestCtx) (any, error) {
 	if err != nil || strconv.FormatUint(id, 10) != text {
 		return nil, faultf(fasthttp.StatusNotFound, "fault %q: %v", shorten(text), supervisor.ErrNoFault)
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return nil, s.fleet.ClearFault(call, id)
 }

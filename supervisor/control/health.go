@@ -26,7 +26,7 @@ func (s *Server) getLive(*fasthttp.RequestCtx) (any, error) {
 type health struct{ supervisor.Health }
 
 func (s *Server) health(ctx *fasthttp.RequestCtx) health {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	return health{s.fleet.Health(call)}
 }

@@ -24,7 +24,7 @@ func (s *Server) putLog(ctx *fasthttp.RequestCtx) (any, error) {
 	if err := s.checkLogFilter(); err != nil {
 		return nil, err
 	}
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	filter, err := s.filter.SetFilter(call, wanted)
 	if err != nil {

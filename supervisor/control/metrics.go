@@ -73,7 +73,7 @@ func gauge(name, help string, value func(supervisor.EngineStatus) float64) metri
 }
 
 func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) (any, error) {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	registry := prometheus.NewRegistry() // of this scrape, since what it shows was asked under this call's deadline
 	registry.MustRegister(snapshot(s.fleet.Engines(call)), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

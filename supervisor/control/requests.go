@@ -69,7 +69,7 @@ func (s *Server) getRequest(ctx *fasthttp.RequestCtx) (any, error) {
 }
 
 func (s *Server) askRequests(ctx *fasthttp.RequestCtx, wanted requestsQuery) (requestsBody, error) {
-	call, cancel := s.deadline(ctx)
+	call, cancel := s.deadline()
 	defer cancel()
 	var found supervisor.Requests
 	var err error

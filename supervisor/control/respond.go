@@ -116,12 +116,12 @@ func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 	s.fail(ctx, errors.New("internal error: the handler of this call panicked, the log has the stack"))
 }
 
-func (s *Server) logCall(ctx *fasthttp.RequestCtx) {
+func (s *Server) logCall(ctx *fasthttp.RequestCtx, arrived time.Time) {
 	s.log.Debug().
 		Bytes("method", ctx.Method()).
 		Bytes("path", ctx.Request.URI().PathOriginal()).
 		Int("status", ctx.Response.StatusCode()).
-		Dur("took", time.Since(ctx.Time())).
+		Dur("took", time.Since(arrived)).
 		Msg("control call")
 }
 

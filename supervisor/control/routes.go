@@ -3,6 +3,7 @@ package control
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -51,7 +52,7 @@ func (s *Server) routes() []route {
 func (s *Server) handler() fasthttp.RequestHandler {
 	routes := s.router()
 	return func(ctx *fasthttp.RequestCtx) {
-		defer s.logCall(ctx)
+		defer s.logCall(ctx, time.Now())
 		defer s.recoverPanic(ctx)
 		if err := s.guard.check(ctx); err != nil {
 			s.fail(ctx, err)

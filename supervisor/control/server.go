@@ -150,7 +150,7 @@ func (s *Server) announce(bound string) {
 	}
 }
 
-// deadline returns the context of the call in ctx. It does not end with the client's connection.
-func (s *Server) deadline(ctx *fasthttp.RequestCtx) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(s.life, ctx.Time().Add(s.timeout))
+// deadline returns the context of a call whose whole request has just come. It does not end with the client's connection.
+func (s *Server) deadline() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.life, s.timeout)
 }

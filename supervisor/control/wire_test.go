@@ -157,6 +157,9 @@ func TestWire_SlowLoris(t *testing.T) {
 		"half a line": "GET /con",
 		"headers":     "GET /config HTTP/1.1\r\nHost: localhost\r\nX: ",
 		"body":        "PATCH /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{",
+		"large body":  "PATCH /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20000\r\n\r\n" + strings.Repeat(" ", 10_000),
+		"chunk":       "PATCH /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n{",
+		"chunks":      "PATCH /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
 	} {
 		t.Run(name, func(t *testing.T) { wantRaw(t, a.raw(t, request), 408, "within 200ms") })
 	}
