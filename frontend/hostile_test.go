@@ -121,7 +121,7 @@ func TestHostile_Bodies(t *testing.T) {
 			t.Errorf("%s: answered after %v", name, took)
 		}
 	}
-	got := a.raw("POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n40000000\r\n{")
+	got := a.raw("POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n40000000\r\n" + strings.Repeat("x", 32<<20+1))
 	if !strings.HasPrefix(got, "HTTP/1.1 413 ") {
 		t.Errorf("a chunk of 1 GB = %q, want 413", got)
 	}

@@ -3,7 +3,6 @@ package httpserve
 import (
 	"bytes"
 	"io"
-	"reflect"
 	"slices"
 
 	"github.com/valyala/fasthttp"
@@ -94,7 +93,7 @@ func readChunks(from io.Reader, most int) ([]byte, error) {
 		piece = piece[:len(piece)+n]
 		have += n
 		switch {
-		case have+chunkLeft(from) > most:
+		case have > most:
 			return nil, fasthttp.ErrBodyTooLarge
 		case err == io.EOF:
 			return bytes.Join(append(pieces, piece), nil), nil
@@ -105,9 +104,4 @@ func readChunks(from io.Reader, most int) ([]byte, error) {
 			piece = make([]byte, 0, min(have, largePiece, most+1-have))
 		}
 	}
-}
-
-// chunkLeft is how much of a chunk has been announced and not read. fasthttp knows, and has no method that tells.
-func chunkLeft(from io.Reader) int {
-	return int(reflect.ValueOf(from).Elem().FieldByName("chunkLeft").Int())
 }

@@ -79,22 +79,22 @@ func TestBody_Refused(t *testing.T) {
 		request string
 		status  int
 	}{
-		"a length above it, nothing sent": {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n", 413},
-		"the same, waiting":               {"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1001\r\n\r\n", 413},
-		"the same with HTTP/1.0":          {"POST / HTTP/1.0\r\nContent-Length: 1001\r\n\r\n" + above, 413},
-		"chunks above it":                 {chunked + inChunks(above, 100) + "0\r\n\r\n" + get, 413},
-		"chunks of a byte above it":       {chunked + inChunks(above, 1) + "0\r\n\r\n" + get, 413},
-		"one chunk above it":              {chunked + inChunks(above, 1001) + "0\r\n\r\n" + get, 413},
-		"one chunk above it, not sent":    {chunked + "3e9\r\n{", 413},
-		"the same after some":             {chunked + inChunks("abc", 2) + "3e6\r\n{", 413},
-		"a chunk below 2^60":              {chunked + "fffffffffffffff\r\n{", 413},
-		"a chunk above 2^64":              {chunked + "10000000000000000\r\n{", 400},
-		"a negative chunk":                {chunked + "-2\r\n{}\r\n0\r\n\r\n" + get, 400},
-		"a chunk size with 0x":            {chunked + "0x2\r\n{}\r\n0\r\n\r\n" + get, 400},
-		"a chunk of no size":              {chunked + "\r\n{}\r\n0\r\n\r\n" + get, 400},
-		"a chunk with more":               {chunked + "2\r\nabc\r\n0\r\n\r\n" + get, 400},
-		"a chunk with less":               {chunked + "4\r\nabc\r\n0\r\n\r\n" + get, 400},
-		"broken trailers":                 {chunked + "0\r\nX\r\n\r\n" + get, 400},
+		"a length above it, nothing sent":   {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n", 413},
+		"the same, waiting":                 {"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1001\r\n\r\n", 413},
+		"the same with HTTP/1.0":            {"POST / HTTP/1.0\r\nContent-Length: 1001\r\n\r\n" + above, 413},
+		"chunks above it":                   {chunked + inChunks(above, 100) + "0\r\n\r\n" + get, 413},
+		"chunks of a byte above it":         {chunked + inChunks(above, 1) + "0\r\n\r\n" + get, 413},
+		"one chunk above it":                {chunked + inChunks(above, 1001) + "0\r\n\r\n" + get, 413},
+		"one chunk above it, not all of it": {chunked + "40000000\r\n" + above, 413},
+		"the same after some":               {chunked + inChunks("abc", 2) + "40000000\r\n" + above[3:], 413},
+		"a chunk below 2^60":                {chunked + "fffffffffffffff\r\n" + above, 413},
+		"a chunk above 2^64":                {chunked + "10000000000000000\r\n{", 400},
+		"a negative chunk":                  {chunked + "-2\r\n{}\r\n0\r\n\r\n" + get, 400},
+		"a chunk size with 0x":              {chunked + "0x2\r\n{}\r\n0\r\n\r\n" + get, 400},
+		"a chunk of no size":                {chunked + "\r\n{}\r\n0\r\n\r\n" + get, 400},
+		"a chunk with more":                 {chunked + "2\r\nabc\r\n0\r\n\r\n" + get, 400},
+		"a chunk with less":                 {chunked + "4\r\nabc\r\n0\r\n\r\n" + get, 400},
+		"broken trailers":                   {chunked + "0\r\nX\r\n\r\n" + get, 400},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
