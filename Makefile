@@ -85,7 +85,7 @@ fuzz: go ## every fuzz target for FUZZTIME (30s) each
 
 .PHONY: chaos
 chaos: build ## every fault of docs/reliability.md happens to the binary; RUN=F12 for one row; as root
-	GO=$(GO) chaos/run.sh $(RUN)
+	GO=$(GO) chaos/run.sh '$(RUN)'
 
 .PHONY: chaos-short
 chaos-short: build ## the tests of chaos/ alone, the longest shortened; as root

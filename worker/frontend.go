@@ -234,10 +234,14 @@ func (f *frontend) opened(ctx context.Context, o opened) {
 	for i, k := range o.links {
 		if k != nil {
 			s.links[i] = k
+		}
+	}
+	f.loop.send(ctx, connectedInput{outs: s.outputs(), coord: s.coordOut}) // before any request is read, whose outputs go there
+	for _, k := range o.links {
+		if k != nil {
 			f.watch(ctx, k)
 		}
 	}
-	f.loop.send(ctx, connectedInput{outs: s.outputs(), coord: s.coordOut})
 	f.watchCoordinator(ctx, s)
 	f.running.Go(func() { s.leaveHandshake(ctx) })
 	if s.complete() {

@@ -50,7 +50,7 @@ func TestFrontend_BackAtTheSameAddresses(t *testing.T) {
 	r.start(t, rigOptions{}, nil)
 	first.join()
 	r.awaitState(ipc.StateReady)
-	for range 3 {
+	for range 10 {
 		first.close()
 		r.awaitState(ipc.StateReconnecting)
 		second := newRawFrontendAt(t, handshake, input, output)
