@@ -38,7 +38,7 @@ type Server struct {
 	http        *fasthttp.Server
 	conns       *httpserve.Connections
 	gate        *gate
-	turns       turns
+	turns       *turns
 	log         *logs.Logger
 
 	stop  sync.Once
@@ -51,11 +51,15 @@ func New(engines Engines, tokens *tokenizer.Tokenizer, o Options) (*Server, erro
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("frontend: %w", err)
 	}
+	turns, err := newTurns()
+	if err != nil {
+		return nil, fmt.Errorf("frontend: %w", err)
+	}
 	o = o.settled()
 	s := &Server{
 		Options: o, engines: engines, tokens: tokens, keys: httpserve.NewTokens(o.APIKeys...), fingerprint: fingerprint(&o),
 		started: time.Now().Unix(), conns: httpserve.NewConnections(connectionLimits()),
-		gate: newGate(), turns: newTurns(), log: o.Log, stopC: make(chan struct{}),
+		gate: newGate(), turns: turns, log: o.Log, stopC: make(chan struct{}),
 	}
 	s.http = &fasthttp.Server{
 		Handler:            s.handler(),
@@ -81,6 +85,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.log.Info().Str("address", ln.Addr().String()).Msg("OpenAI API listening")
 	served := make(chan error, 1)
 	closedC := make(chan struct{})
+	defer s.turns.close()
 	go func() { served <- s.http.Serve(s.conns.Patient(ln, closedC, "the API", s.log)) }()
 	select {
 	case err := <-served:
