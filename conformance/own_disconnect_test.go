@@ -19,8 +19,8 @@ type visitor struct {
 	in   *bufio.Reader
 }
 
-// connect opens a connection and sends a request over it.
-func (s *server) connect(t *testing.T, path string, q question) *visitor {
+// dial opens a connection.
+func (s *server) dial(t *testing.T) *visitor {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(s.http.base, "http://"), 5*time.Second)
 	if err != nil {
@@ -30,15 +30,27 @@ func (s *server) connect(t *testing.T, path string, q question) *visitor {
 	if err := conn.SetDeadline(time.Now().Add(callLimit)); err != nil {
 		t.Fatal(err)
 	}
+	return &visitor{conn.(*net.TCPConn), bufio.NewReader(conn)}
+}
+
+// send sends a request.
+func (v *visitor) send(path string, q question) error {
 	body, err := json.Marshal(q)
 	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(v.conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+	return err
+}
+
+// connect opens a connection and sends a request over it.
+func (s *server) connect(t *testing.T, path string, q question) *visitor {
+	t.Helper()
+	v := s.dial(t)
+	if err := v.send(path, q); err != nil {
 		t.Fatal(err)
 	}
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &visitor{conn.(*net.TCPConn), bufio.NewReader(conn)}
+	return v
 }
 
 // readEvent reads up to the end of the first event of a stream.
