@@ -25,7 +25,7 @@ type turns struct {
 
 const (
 	turnCount  = 16
-	letInEvery = 500 * time.Microsecond
+	letInEvery = time.Millisecond
 )
 
 func newTurns() (*turns, error) {
