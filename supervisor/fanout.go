@@ -27,7 +27,9 @@ func ask(members []*member, c ipc.Call) askEvent {
 // askConfig asks the first one for its configuration, and of the others that they are there: theirs would be thrown away.
 func askConfig(members []*member) askEvent {
 	e := ask(members, ipc.Call{Op: ipc.OpPing})
-	e.questions[0].call.Op = ipc.OpConfig
+	for _, q := range e.questions[:min(1, len(members))] { // there may be none, where none lives
+		q.call.Op = ipc.OpConfig
+	}
 	return e
 }
 

@@ -199,6 +199,18 @@ func TestFaults_DeadEngine(t *testing.T) {
 	}
 }
 
+// A change of those that live is no error where none does.
+func TestFaults_NoneLives(t *testing.T) {
+	t.Parallel()
+	r := launch(t, 1, setup{roles: []string{good}})
+	r.arm(ipc.Fault{Kind: ipc.FaultError, Count: 1})
+	r.kill(0, syscall.SIGKILL)
+	r.awaitState(0, StateDead)
+	if err := r.ClearFaults(r.soon()); err != nil {
+		t.Errorf("ClearFaults: %v", err)
+	}
+}
+
 // A process that was started while the others were asked hears of it too.
 func TestFaults_ClearedWhileOneStarts(t *testing.T) {
 	t.Parallel()
