@@ -199,10 +199,10 @@ func TestFaults_DeadEngine(t *testing.T) {
 	}
 }
 
-// A change of those that live is no error where none does.
+// A change of those that live is no error where none does, each waiting to be started again.
 func TestFaults_NoneLives(t *testing.T) {
 	t.Parallel()
-	r := launch(t, 1, setup{roles: []string{good}})
+	r := launch(t, 1, setup{roles: []string{good}, config: onFailure, timing: func(t *timing) { t.firstBackoff = time.Hour }})
 	r.arm(ipc.Fault{Kind: ipc.FaultError, Count: 1})
 	r.kill(0, syscall.SIGKILL)
 	r.awaitState(0, StateDead)
