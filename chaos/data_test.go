@@ -116,10 +116,7 @@ func TestF48_FrontendReturns(t *testing.T) {
 	if err := p.control.want(503, "GET", "/health", "", "reconnecting"); err != nil {
 		t.Error(err)
 	}
-	family := append(children(p.pid()), p.pid())
-	used, begun := cpuOf(family), time.Now()
-	<-time.After(3 * time.Second)
-	if share := (cpuOf(family) - used).Seconds() / time.Since(begun).Seconds(); share > 0.05 {
+	if share := p.medianShare(); share > 0.05 {
 		t.Errorf("without a frontend it uses %.1f %% of a core, want at most 5", 100*share)
 	}
 	back := listen(t, address, 2)
@@ -235,4 +232,18 @@ func TestF52_FailAbortDrain(t *testing.T) {
 		t.Errorf("%v, want books that add up, with failed and aborted requests and no lost ones", l)
 	}
 	f.wantOnce(t)
+}
+
+// medianShare is the share of a core that p and its children use in the second of three seconds that is neither the best nor the worst:
+// a virtual machine's processor may be slow for one.
+func (p *program) medianShare() float64 {
+	family := append(children(p.pid()), p.pid())
+	var shares []float64
+	for range 3 {
+		used, begun := cpuOf(family), time.Now()
+		<-time.After(time.Second)
+		shares = append(shares, (cpuOf(family)-used).Seconds()/time.Since(begun).Seconds())
+	}
+	slices.Sort(shares)
+	return shares[1]
 }
