@@ -84,7 +84,7 @@ fuzz: go ## every fuzz target for FUZZTIME (30s) each
 	GO=$(GO) fuzzlimit/run.sh $(FUZZTIME)
 
 .PHONY: chaos
-chaos: build ## every fault of docs/reliability.md happens to the binary; RUN=F12 for one row; as root
+chaos: build sbom ## every fault of docs/reliability.md happens to the binary; RUN=F12 for one row; as root
 	GO=$(GO) chaos/run.sh '$(RUN)'
 
 .PHONY: chaos-short

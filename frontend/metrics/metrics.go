@@ -46,7 +46,8 @@ func New(o Options) *Metrics {
 		exchanges:   newExchanges(f),
 		sleeping:    newSleeping(f),
 	}
-	f.registry.MustRegister(m.adapters, m.caches, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// Without go_memstats_…: parsers that strip _total, Python's among them, take two of them for one family.
+	f.registry.MustRegister(m.adapters, m.caches, collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

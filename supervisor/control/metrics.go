@@ -76,7 +76,7 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) (any, error) {
 	call, cancel := s.deadline()
 	defer cancel()
 	registry := prometheus.NewRegistry() // of this scrape, since what it shows was asked under this call's deadline
-	registry.MustRegister(snapshot(s.fleet.Engines(call)), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(snapshot(s.fleet.Engines(call)), collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	families, err := registry.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
