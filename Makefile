@@ -93,7 +93,7 @@ chaos-short: build ## the tests of chaos/ alone, the longest shortened; as root
 
 .PHONY: fuzz-corpus
 fuzz-corpus: go ## takes what fuzzing has found here into the tree, the smallest inputs of each target
-	fuzzlimit/collect.sh
+	GO=$(GO) fuzzlimit/collect.sh
 
 .PHONY: conformance
 conformance: build ## the engines under vLLM's Rust server, versions 0.27.1 and 0.33.0; fetches them once (700 MB)
@@ -127,7 +127,7 @@ image: sbom ## the container image, built and tried with buildah (as root)
 clean: ## remove what was built; what was fetched stays in .cache
 	rm -rf bin bench/out $(VENV)
 
-# A virtual environment with the peers of the interop tests. It is made anew when this file changes.
+# A virtual environment with the peers of the interop tests. It is made anew when their list changes.
 $(VENV)/ready: $(PEERS)
 	@$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' || \
 	    { echo '$(PYTHON) 3.10 or later with venv is needed (Debian: apt-get install python3-venv), or set PYTHON' >&2; exit 1; }

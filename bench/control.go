@@ -31,13 +31,9 @@ func measureControl(ctx context.Context, t target, d time.Duration) (figures, er
 	if !t.controllable() {
 		return fs, errors.New("the command has neither {flags} nor {control}")
 	}
-	for _, busy := range []bool{false, true} {
-		if err := fs.control(ctx, t, busy, d); err != nil {
+	for _, load := range []string{idleArg, busyArg} {
+		if err := fs.control(ctx, t, load == busyArg, d); err != nil {
 			return fs, err
-		}
-		load := idleArg
-		if busy {
-			load = busyArg
 		}
 		bare, err := floor(ctx, fleetSize, load, d/2)
 		if err != nil {

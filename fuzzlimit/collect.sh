@@ -10,7 +10,8 @@ shopt -s inherit_errexit
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 most=${1:-12}
 size=${2:-2048}
-cache=$(go env GOCACHE)/fuzz/$(go list -m)
+go=${GO:-go}
+cache=$("$go" env GOCACHE)/fuzz/$("$go" list -m)
 
 find "$cache" -mindepth 2 -type d -name 'Fuzz*' | sort | while read -r found; do
     package=${found#"$cache"/}

@@ -87,15 +87,10 @@ func (c *conn) receive(b []byte) (n int, err error) {
 		n, errno = transfer(syscall.SYS_RECVFROM, c.fd, b)
 		return errno != unix.EAGAIN
 	})
-	switch {
-	case err != nil:
-		return 0, ended(err)
-	case errno != 0:
-		return 0, os.NewSyscallError("recvfrom", errno)
-	case n == 0 && len(b) > 0:
-		return 0, io.EOF
+	if err = outcome("recvfrom", err, errno); err == nil && n == 0 && len(b) > 0 {
+		err = io.EOF
 	}
-	return n, nil
+	return n, err
 }
 
 // Write hands over all of b. To wait it has writable listen, for one event each time.
@@ -118,21 +113,20 @@ func (c *conn) send(b []byte) (n int, err error) {
 		event := unix.EpollEvent{Events: unix.EPOLLOUT | unix.EPOLLONESHOT}
 		return unix.EpollCtl(int(epoll), unix.EPOLL_CTL_MOD, int(c.fd), &event) != nil
 	})
-	switch {
-	case err != nil:
-		return 0, ended(err)
-	case errno != 0:
-		return 0, os.NewSyscallError("sendto", errno)
-	}
-	return n, nil
+	return n, outcome("sendto", err, errno)
 }
 
-// ended is the error of a wait that Close or a deadline ended, in the words of package net.
-func ended(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
+// outcome is the error of a call, in the words of package net: a deadline or Close ended the wait for it, or it failed.
+func outcome(call string, wait error, errno syscall.Errno) error {
+	switch {
+	case errors.Is(wait, os.ErrDeadlineExceeded):
+		return wait
+	case wait != nil:
+		return net.ErrClosed
+	case errno != 0:
+		return os.NewSyscallError(call, errno)
 	}
-	return net.ErrClosed
+	return nil
 }
 
 // transfer makes one call that does not wait.
