@@ -57,11 +57,17 @@ func retry(ctx context.Context, maxBackoff time.Duration, attempt func() (*Conn,
 		if err == nil || errors.Is(err, ErrProtocol) {
 			return c, err
 		}
-		if ctx.Err() == nil || last == nil {
+		if last == nil || !over(ctx) {
 			last = err // that of an attempt cut short by ctx says less than the one before
 		}
 		timer.Reset(wait)
 	}
+}
+
+// over says whether ctx has ended, or is about to: a connection's deadline may pass a moment before ctx's own timer has run.
+func over(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(end)
 }
 
 func gaveUp(ctx context.Context, last error) error {
