@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // machine tells how fast and how quiet the machine was, so that figures of two runs can be compared, or not.
@@ -68,14 +67,13 @@ func spin() float64 {
 
 // loadAverage is the machine's of the last minute, 0 where it isn't told.
 func loadAverage() float64 {
-	b, err := os.ReadFile("/proc/loadavg")
+	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0
 	}
-	first, _, _ := strings.Cut(string(b), " ")
-	v, err := strconv.ParseFloat(first, 64)
+	load, err := fs.LoadAvg()
 	if err != nil {
 		return 0
 	}
-	return v
+	return load.Load1
 }

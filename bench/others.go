@@ -1,11 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // others tells what processes that bench did not start take of the machine.
@@ -30,22 +29,19 @@ func (o others) share() float64 {
 	return max(0, ratio((busy-o.busy-(familyCPU()-o.own)).Seconds(), time.Since(o.at).Seconds()))
 }
 
-// userHZ is the unit of /proc/stat, in ticks a second: fixed for programs, see proc(5) and time(7).
-const userHZ = 100
-
-// machineBusy is what all processors have spent on anything but idling, from /proc/stat; what a hypervisor took away
-// counts too.
+// machineBusy is what all processors have spent on anything but idling; what a hypervisor took away counts too.
 func machineBusy() (time.Duration, error) {
-	b, err := os.ReadFile("/proc/stat")
+	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, err
 	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	var user, nice, system, idle, iowait, irq, softirq, steal int64
-	if _, err := fmt.Sscanf(line, "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &steal); err != nil {
-		return 0, fmt.Errorf("/proc/stat: %q: %w", line, err)
+	s, err := fs.Stat()
+	if err != nil {
+		return 0, err
 	}
-	return time.Duration(user+nice+system+irq+softirq+steal) * (time.Second / userHZ), nil
+	all := s.CPUTotal
+	busy := all.User + all.Nice + all.System + all.IRQ + all.SoftIRQ + all.Steal
+	return time.Duration(busy * float64(time.Second)), nil
 }
 
 // familyCPU is what this process has run, and those it started and waited for, with theirs.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 func TestProcessTree(t *testing.T) {
@@ -19,7 +21,7 @@ func TestProcessTree(t *testing.T) {
 			t.Fatalf("tree = %+v, %v; want three processes", tree, err)
 		}
 	}
-	if len(tree) != 3 || tree[0].pid != p.pid() || tree[1].parent != p.pid() || tree[2].parent != p.pid() {
+	if len(tree) != 3 || tree[0].PID != p.pid() || tree[1].parent != p.pid() || tree[2].parent != p.pid() {
 		t.Fatalf("tree = %+v, want %d and its two children", tree, p.pid())
 	}
 	u, err := readUsage(p.pid())
@@ -34,8 +36,8 @@ func TestProcessTree(t *testing.T) {
 	}
 	p.stop()
 	for _, m := range tree {
-		if now, err := readMember(m.pid); err == nil && now.start == m.start && now.parent != 1 {
-			t.Errorf("process %d is left", m.pid)
+		if now, err := readMember(m.PID); err == nil && now.start == m.start && now.parent != 1 {
+			t.Errorf("process %d is left", m.PID)
 		}
 	}
 }
@@ -45,12 +47,12 @@ func TestMember_CPUTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := self.cpuTime()
+	before, _, err := self.cpuTime()
 	if err != nil {
 		t.Fatal(err)
 	}
 	spin()
-	after, err := self.cpuTime()
+	after, _, err := self.cpuTime()
 	if err != nil || after <= before {
 		t.Errorf("CPU time from %v to %v, %v; want it to grow by work", before, after, err)
 	}
@@ -62,7 +64,7 @@ func TestMember_Kill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self.start += "0"
+	self.start++
 	self.kill()
 }
 
@@ -71,11 +73,8 @@ func TestProcfs_NoSuchProcess(t *testing.T) {
 	if _, err := readUsage(none); err == nil {
 		t.Error("usage of no process: no error")
 	}
-	if _, err := (member{pid: none}).cpuTime(); err == nil {
+	if _, _, err := (member{Proc: procfs.Proc{PID: none}}).cpuTime(); err == nil {
 		t.Error("CPU time of no process: no error")
-	}
-	if _, err := (member{pid: none}).resident(); err == nil {
-		t.Error("resident set of no process: no error")
 	}
 }
 

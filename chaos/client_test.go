@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // client speaks HTTP to one address.
@@ -132,14 +134,14 @@ func (p *program) stats(t *testing.T) stats {
 func (p *program) awaitIdle(t *testing.T) stats {
 	t.Helper()
 	var s stats
-	eventually(t, patience, func() error { s = p.stats(t); return s.closed() })
+	proctest.Eventually(t, patience, func() error { s = p.stats(t); return s.closed() })
 	return s
 }
 
 // awaitRunning waits until so many requests run.
 func (p *program) awaitRunning(t *testing.T, n uint64) {
 	t.Helper()
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if s := p.stats(t); s.Running != n {
 			return fmt.Errorf("%+v, want %d running", s, n)
 		}
@@ -151,7 +153,7 @@ func (p *program) awaitRunning(t *testing.T, n uint64) {
 func (p *program) awaitState(t *testing.T, within time.Duration, index int, state string) engine {
 	t.Helper()
 	var e engine
-	eventually(t, within, func() error {
+	proctest.Eventually(t, within, func() error {
 		if e = p.engines(t)[index]; e.State != state {
 			return fmt.Errorf("engine %d is %s (%s), want %s", index, e.State, e.Reason, state)
 		}
@@ -163,7 +165,7 @@ func (p *program) awaitState(t *testing.T, within time.Duration, index int, stat
 // awaitBack waits until an engine is ready after so many restarts.
 func (p *program) awaitBack(t *testing.T, index, restarts int) {
 	t.Helper()
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if e := p.engines(t)[index]; e.State != "ready" || e.Restarts != restarts {
 			return fmt.Errorf("engine %d is %s after %d restarts, want ready after %d", index, e.State, e.Restarts, restarts)
 		}

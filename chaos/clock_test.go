@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // F55: the clock of every process is set an hour forward, and then two hours back, while tokens come. To spare the machine's own clock the
@@ -22,7 +24,7 @@ func TestF55_ClockStep(t *testing.T) {
 	needRoot(t)
 	const itl, echoes = 20 * time.Millisecond, 12 // 108 tokens, 2.2 s
 	p := serve(t, 2, "--token-source", "echo", "--inter-token-latency", "20", "--log-requests", "--restart", "on-failure")
-	family := append(children(p.pid()), p.pid())
+	family := append(proctest.Children(t, p.pid()), p.pid())
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		streams := []*stream{p.begin(0, echoes), p.begin(1, echoes)}
 		p.awaitRunning(t, 2)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // state is what the patches of these tests change: two settings, always to the same value.
@@ -267,7 +269,7 @@ func TestF42_LogFilter(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, patience, func() error { // it ended with trace
+	proctest.Eventually(t, patience, func() error { // it ended with trace
 		if err := p.answeredBy(0, 1, 2); err != nil {
 			return err
 		}
@@ -298,9 +300,9 @@ type use struct {
 func (p *program) footprint(t *testing.T) map[int]use {
 	t.Helper()
 	all := map[int]use{}
-	for _, pid := range append(children(p.pid()), p.pid()) {
+	for _, pid := range append(proctest.Children(t, p.pid()), p.pid()) {
 		memory, _ := resident(t, pid)
-		all[pid] = use{len(descriptors(t, pid)), memory}
+		all[pid] = use{len(proctest.Descriptors(t, pid)), memory}
 	}
 	return all
 }

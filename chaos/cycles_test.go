@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"vllm-vcr/proctest"
 )
 
 // Engines come to one front end and leave it a thousand times: it has the same descriptors in the end, the folder the same files, and no
@@ -23,12 +25,12 @@ func TestCycles_StartStop(t *testing.T) {
 	run := func(times int) {
 		for range times {
 			p := l.start(t, playArgs(handshake, 2, "--token-source", "echo", "--vocab-size", "100256")...)
-			eventually(t, patience, func() error { return front.api.want(200, "GET", "/health", "") })
+			proctest.Eventually(t, patience, func() error { return front.api.want(200, "GET", "/health", "") })
 			if err := front.answered(); err != nil {
 				t.Fatal(err)
 			}
 			p.stop(t)
-			eventually(t, patience, func() error { return front.api.want(503, "GET", "/health", "") })
+			proctest.Eventually(t, patience, func() error { return front.api.want(503, "GET", "/health", "") })
 		}
 	}
 	run(20) // the runtime opens what it keeps
@@ -51,10 +53,10 @@ type stock struct {
 
 func takeStock(t *testing.T, pid int, folder string) stock {
 	t.Helper()
-	s := stock{Descriptors: kinds(descriptors(t, pid)), Files: list(t, folder), Shared: list(t, "/dev/shm")}
-	for _, other := range processes() {
-		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", other)); err == nil && exe == underTest() {
-			s.Processes = append(s.Processes, other)
+	s := stock{Descriptors: kinds(proctest.Descriptors(t, pid)), Files: list(t, folder), Shared: list(t, "/dev/shm")}
+	for _, other := range proctest.All(t) {
+		if exe, err := other.Executable(); err == nil && exe == underTest() {
+			s.Processes = append(s.Processes, other.PID)
 		}
 	}
 	return s

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"vllm-vcr/proctest"
 	"vllm-vcr/protocol/enginecore"
 )
 
@@ -83,7 +84,7 @@ func TestF45_UnknownAndDuplicate(t *testing.T) {
 	}
 	f.add(t, 0, "twin", 20)
 	f.add(t, 0, "twin", 20)
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if ends := f.endsOf("twin"); len(ends) != 2 {
 			return fmt.Errorf("the twins have ended %v", ends)
 		}
@@ -107,7 +108,7 @@ func TestF48_FrontendReturns(t *testing.T) {
 	}
 	p.awaitRunning(t, 4)
 	f.close()
-	eventually(t, time.Second, func() error {
+	proctest.Eventually(t, time.Second, func() error {
 		if got, want := p.stats(t), (stats{Received: 4, Aborted: 4}); got != want {
 			return fmt.Errorf("%+v, want %+v", got, want)
 		}
@@ -116,7 +117,7 @@ func TestF48_FrontendReturns(t *testing.T) {
 	if err := p.control.want(503, "GET", "/health", "", "reconnecting"); err != nil {
 		t.Error(err)
 	}
-	if share := p.medianShare(); share > 0.05 {
+	if share := p.medianShare(t); share > 0.05 {
 		t.Errorf("without a frontend it uses %.1f %% of a core, want at most 5", 100*share)
 	}
 	back := listen(t, address, 2)
@@ -133,19 +134,12 @@ func TestF48_FrontendReturns(t *testing.T) {
 func TestF48_FrontendLost_Exit(t *testing.T) {
 	f := listen(t, "tcp://127.0.0.1:0", 2)
 	p := f.play(t, 2, "--on-frontend-loss", "exit")
-	p.before = children(p.pid())
+	p.before = proctest.Children(t, p.pid())
 	f.close()
 	p.wantExit(t, 1, 2*time.Second)
 	if !strings.Contains(p.printed(t), "the frontend is gone") {
 		t.Error("printed nothing about the frontend")
 	}
-}
-
-func cpuOf(pids []int) (sum time.Duration) {
-	for _, pid := range pids {
-		sum += cpuTime(pid)
-	}
-	return sum
 }
 
 // F50: a reader of an engine's messages that takes nothing. There are no KV events and no publisher of them, so what can get stuck is the
@@ -162,7 +156,7 @@ func TestF50_StuckReader(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if e := p.engines(t)[0]; e.Held < 1<<20 {
 			return fmt.Errorf("%d bytes are held, want more than a MB of them", e.Held)
 		}
@@ -215,7 +209,7 @@ func TestF52_FailAbortDrain(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if sent.Load() < 20_000 {
 			return errors.New("the storm is still weak")
 		}
@@ -236,13 +230,14 @@ func TestF52_FailAbortDrain(t *testing.T) {
 
 // medianShare is the share of a core that p and its children use in the second of three seconds that is neither the best nor the worst:
 // a virtual machine's processor may be slow for one.
-func (p *program) medianShare() float64 {
-	family := append(children(p.pid()), p.pid())
+func (p *program) medianShare(t *testing.T) float64 {
+	t.Helper()
+	family := append(proctest.Children(t, p.pid()), p.pid())
 	var shares []float64
 	for range 3 {
-		used, begun := cpuOf(family), time.Now()
+		used, begun := proctest.CPUTime(family...), time.Now()
 		<-time.After(time.Second)
-		shares = append(shares, (cpuOf(family)-used).Seconds()/time.Since(begun).Seconds())
+		shares = append(shares, (proctest.CPUTime(family...)-used).Seconds()/time.Since(begun).Seconds())
 	}
 	slices.Sort(shares)
 	return shares[1]

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vllm-vcr/frontend/engineclient"
+	"vllm-vcr/proctest"
 	"vllm-vcr/protocol/enginecore"
 	"vllm-vcr/protocol/zmtp"
 )
@@ -108,7 +109,7 @@ func (f *front) try(rank int, id string, tokens uint32) error {
 // awaitEnded waits until so many requests have ended.
 func (f *front) awaitEnded(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if got := f.ended(); got != n {
 			return fmt.Errorf("%d requests have ended, want %d", got, n)
 		}

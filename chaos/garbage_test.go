@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"vllm-vcr/proctest"
 	"vllm-vcr/protocol/enginecore"
 )
 
@@ -85,7 +86,7 @@ func TestF49_BrokenTransport(t *testing.T) {
 			if _, _, err := r.input.Recv(); err != nil { // it registers again
 				t.Fatal(err)
 			}
-			eventually(t, patience, func() error { return r.input.Send(identity, []byte{enginecore.FrameAdd}, encoded("good")) })
+			proctest.Eventually(t, patience, func() error { return r.input.Send(identity, []byte{enginecore.FrameAdd}, encoded("good")) })
 			if got := r.next(); string(got.Requests[0].ID) != "good" {
 				t.Errorf("first output %q, want good", got.Requests[0].ID)
 			}

@@ -18,6 +18,7 @@ import (
 
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
+	"vllm-vcr/proctest"
 )
 
 // orphan is a worker of the real binary whose supervisor is the test, which may lie.
@@ -223,7 +224,7 @@ func TestF29_SlowWorker(t *testing.T) {
 	if took := time.Since(begun); took < 2900*time.Millisecond || took > 5*time.Second {
 		t.Errorf("the fan-out took %v, want the 3 s of its slowest engine, and no sum", took)
 	}
-	eventually(t, patience, func() error { return p.control.want(200, "GET", "/stats", "") })
+	proctest.Eventually(t, patience, func() error { return p.control.want(200, "GET", "/stats", "") })
 }
 
 // F30, F31: there is no address at which a stranger could connect to a worker, and none to squat on: sockets between the processes have no
@@ -244,9 +245,9 @@ func TestF30_NothingToConnectTo(t *testing.T) {
 			}
 		}
 	}
-	for _, pid := range append(children(p.pid()), p.pid()) {
+	for _, pid := range append(proctest.Children(t, p.pid()), p.pid()) {
 		var ports []string
-		for _, target := range descriptors(t, pid) {
+		for _, target := range proctest.Descriptors(t, pid) {
 			if name := named[target]; name != "" {
 				t.Errorf("process %d has a Unix socket with the name %s", pid, name)
 			}
@@ -291,9 +292,9 @@ func TestF31_StaleSocketFile(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket's file: %v, %v, want mode 0600", info, err)
 	}
-	family := children(p.pid())
+	family := proctest.Children(t, p.pid())
 	kill(t, p.pid(), syscall.SIGKILL)
-	awaitGone(t, 2*time.Second, family...)
+	proctest.AwaitGone(t, 2*time.Second, family...)
 	if _, err := os.Stat(handshake); err != nil {
 		t.Fatalf("nothing is in the way: %v", err)
 	}

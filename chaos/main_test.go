@@ -51,17 +51,3 @@ func needRoot(t *testing.T) {
 		t.Fatal("this row needs root")
 	}
 }
-
-// eventually polls check every 5 ms until it returns nil, and fails the test with its last complaint after within.
-func eventually(t *testing.T, within time.Duration, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(within)
-	for err := check(); err != nil; err = check() {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v: %v", within, err)
-		}
-		<-tick.C
-	}
-}

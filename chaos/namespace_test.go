@@ -5,12 +5,13 @@ package chaos
 import (
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // F18: as process 1 of a container, where orphans are left to it.
@@ -21,34 +22,26 @@ func TestF18_PID1(t *testing.T) {
 	l := launch{under: []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, "sh"}}
 	p := l.start(t, serveArgs(2, "--token-source", "echo", "--restart", "on-failure")...)
 	p.awaitServing(t)
-	first := children(p.pid())[0]
-	sleeping := func() (n int) {
-		for _, pid := range append(descendants(first), first) {
-			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.HasPrefix(string(name), "sleep") {
-				n++
-			}
-		}
-		return n
-	}
-	eventually(t, patience, func() error {
-		if n := sleeping(); n > 0 {
-			return fmt.Errorf("%d orphans are left, zombies %v, want them reaped", n, zombies(first))
+	first := proctest.Children(t, p.pid())[0]
+	proctest.Eventually(t, patience, func() error {
+		if orphans := named(proctest.Descendants(t, first), "sleep"); len(orphans) > 0 {
+			return fmt.Errorf("orphans %v are left, zombies %v, want them reaped", orphans, zombies(t, first))
 		}
 		return nil
 	})
-	inside := descendants(first)
+	inside := proctest.Descendants(t, first)
 	victim := p.engineNamed(t, inside, 1)
 	kill(t, victim, syscall.SIGKILL)
 	p.awaitBack(t, 1, 1)
-	eventually(t, patience, func() error { return p.answeredBy(0, 1) })
-	for _, pid := range append(descendants(first), first) {
-		if state, _ := processState(pid); state == 'Z' {
+	proctest.Eventually(t, patience, func() error { return p.answeredBy(0, 1) })
+	for _, pid := range append(proctest.Descendants(t, first), first) {
+		if proctest.State(pid) == "Z" {
 			t.Errorf("process %d is a zombie", pid)
 		}
 	}
 	kill(t, first, syscall.SIGTERM)
 	p.wantExit(t, 0, 2*time.Second)
-	awaitGone(t, time.Second, inside...)
+	proctest.AwaitGone(t, time.Second, inside...)
 }
 
 // engineNamed finds the process of an engine where the numbers that the API tells are those of another namespace.
@@ -61,8 +54,7 @@ func (p *program) engineNamed(t *testing.T, among []int, index int) int {
 func inNamespace(t *testing.T, among []int, number int) int {
 	t.Helper()
 	for _, pid := range among {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err == nil && strings.Contains(string(text), fmt.Sprintf("\t%d\n", number)) && strings.Contains(string(text), "NSpid:\t"+strconv.Itoa(pid)+"\t"+strconv.Itoa(number)+"\n") {
+		if ids := proctest.Status(t, pid).NSpids; slices.Equal(ids, []uint64{uint64(pid), uint64(number)}) {
 			return pid
 		}
 	}
@@ -76,10 +68,10 @@ func TestF22_NumberReused(t *testing.T) {
 	l := launch{under: []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", `"$@" & wait; exec sleep 60`, "sh"}}
 	p := l.start(t, serveArgs(2, "--token-source", "echo", "--shutdown-timeout", "30", "--inter-token-latency", "20")...)
 	p.awaitServing(t)
-	first := children(p.pid())[0]
-	inside := descendants(first)
+	first := proctest.Children(t, p.pid())[0]
+	inside := proctest.Descendants(t, first)
 	number := p.engines(t)[0].PID
-	supervisor := children(first)[0]
+	supervisor := proctest.Children(t, first)[0]
 	kill(t, inNamespace(t, inside, number), syscall.SIGKILL)
 	p.awaitState(t, time.Second, 0, "dead")
 	stranger := launch{
@@ -87,12 +79,10 @@ func TestF22_NumberReused(t *testing.T) {
 		binary: "/bin/sleep",
 	}.start(t, "61")
 	var pid int
-	eventually(t, patience, func() error {
-		for _, child := range descendants(stranger.pid()) {
-			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", child)); err == nil && strings.TrimSpace(string(name)) == "sleep" {
-				pid = child
-				return nil
-			}
+	proctest.Eventually(t, patience, func() error {
+		if strangers := named(proctest.Descendants(t, stranger.pid()), "sleep"); len(strangers) > 0 {
+			pid = strangers[0]
+			return nil
 		}
 		return errors.New("no stranger runs")
 	})
@@ -104,10 +94,10 @@ func TestF22_NumberReused(t *testing.T) {
 	kill(t, supervisor, syscall.SIGTERM)
 	p.awaitState(t, patience, 1, "draining")
 	kill(t, supervisor, syscall.SIGTERM)
-	awaitGone(t, 2*time.Second, supervisor)
+	proctest.AwaitGone(t, 2*time.Second, supervisor)
 	s.wait(t)
-	if state, _ := processState(pid); state != 'S' {
-		t.Errorf("the stranger has state %c, want it to sleep on", state)
+	if state := proctest.State(pid); state != "S" {
+		t.Errorf("the stranger has state %s, want it to sleep on", state)
 	}
 	kill(t, pid, syscall.SIGKILL)
 }
@@ -115,7 +105,7 @@ func TestF22_NumberReused(t *testing.T) {
 // awaitEngineRunning waits until so many requests run on one engine; another may be dead.
 func (p *program) awaitEngineRunning(t *testing.T, index int, n uint64) {
 	t.Helper()
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if got := p.engines(t)[index].Stats.Running; got != n {
 			return fmt.Errorf("%d requests run on engine %d, want %d", got, index, n)
 		}

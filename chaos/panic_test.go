@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // F4: a panic in the engine's own goroutine.
@@ -27,8 +29,8 @@ func TestF4_PanicInEngine_Fatal(t *testing.T) {
 	if want := "its process exited with code 1"; e.Reason != want {
 		t.Errorf("reason %q, want %q", e.Reason, want)
 	}
-	if state, _ := processState(pid); state != 0 {
-		t.Errorf("process %d is left in state %c", pid, state)
+	if state := proctest.State(pid); state != "" {
+		t.Errorf("process %d is left in state %s", pid, state)
 	}
 	if err := p.wantDead(1, "code 1"); err != nil {
 		t.Error(err)

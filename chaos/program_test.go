@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // launch says how to start the program. The zero value runs it as a child of the test, with its log in a file.
@@ -77,10 +79,10 @@ func (p *program) openLog(t *testing.T) *os.File {
 }
 
 func (p *program) bury(t *testing.T) {
-	family := append(descendants(p.pid()), p.before...)
+	family := append(proctest.Descendants(t, p.pid()), p.before...)
 	_ = p.cmd.Process.Kill() // fails only if it has ended, as wanted
 	<-p.exited
-	awaitGone(t, 5*time.Second, family...)
+	proctest.AwaitGone(t, 5*time.Second, family...)
 	text := p.printed(t)
 	for _, mark := range []string{"panic: ", "fatal error: ", "DATA RACE"} {
 		if _, after, found := strings.Cut(text, mark); found && !strings.Contains(t.Name(), "Fatal") {
@@ -126,7 +128,7 @@ func (p *program) find(t *testing.T, message string) line {
 func (p *program) awaitLog(t *testing.T, message string) line {
 	t.Helper()
 	var l line
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if l = p.find(t, message); l != nil {
 			return nil
 		}
@@ -157,7 +159,7 @@ func (p *program) awaitServing(t *testing.T) {
 // awaitHealthy waits until all engines are ready, to the control API and to the front end.
 func (p *program) awaitHealthy(t *testing.T) {
 	t.Helper()
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if err := p.control.want(200, "GET", "/health/ready", ""); err != nil {
 			return err
 		}
@@ -191,7 +193,7 @@ func nowhere(t *testing.T) string {
 
 func (p *program) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	p.before = append(p.before, descendants(p.pid())...)
+	p.before = append(p.before, proctest.Descendants(t, p.pid())...)
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatalf("%v: %v", s, err)
 	}
@@ -209,7 +211,7 @@ func (p *program) wantExit(t *testing.T, code int, limit time.Duration) {
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("exit code = %d (%v), want %d", got, p.cmd.ProcessState, code)
 	}
-	awaitGone(t, limit-time.Since(begun), p.before...)
+	proctest.AwaitGone(t, limit-time.Since(begun), p.before...)
 }
 
 // stop ends the program as its user would, and wants that to be quick and clean.
@@ -231,9 +233,9 @@ func suspend(t *testing.T, pid int) {
 	t.Helper()
 	kill(t, pid, syscall.SIGSTOP)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // gone, if the test went well
-	eventually(t, patience, func() error {
-		if state, _ := processState(pid); state != 'T' {
-			return fmt.Errorf("process %d has state %c, want T", pid, state)
+	proctest.Eventually(t, patience, func() error {
+		if state := proctest.State(pid); state != "T" {
+			return fmt.Errorf("process %d has state %s, want T", pid, state)
 		}
 		return nil
 	})

@@ -23,6 +23,7 @@ import (
 
 	"vllm-vcr/config"
 	"vllm-vcr/logs"
+	"vllm-vcr/proctest"
 	"vllm-vcr/supervisor"
 )
 
@@ -56,12 +57,12 @@ func TestF12_SupervisorKilled(t *testing.T) {
 		streams := []*stream{p.begin(0, 1000), p.begin(1, 1000)}
 		p.awaitRunning(t, 2)
 		suspend(t, p.engines(t)[3].PID)
-		family := children(p.pid())
+		family := proctest.Children(t, p.pid())
 		if len(family) != 5 {
 			t.Errorf("%d children, want four engines and a front end", len(family))
 		}
 		kill(t, p.pid(), syscall.SIGKILL)
-		awaitGone(t, 2*time.Second, family...)
+		proctest.AwaitGone(t, 2*time.Second, family...)
 		for _, s := range streams {
 			if s.wait(t); s.whole {
 				t.Error("a stream came to a good end")
@@ -80,12 +81,12 @@ func TestF13_TermIdle(t *testing.T) {
 	folder := t.TempDir()
 	p := launch{env: []string{"TMPDIR=" + folder, "HOME=" + folder}}.start(t, serveArgs(4, "--handshake-address", "ipc://"+folder+"/handshake")...)
 	p.awaitServing(t)
-	family := children(p.pid())
+	family := proctest.Children(t, p.pid())
 	p.signal(t, syscall.SIGTERM)
 	p.wantExit(t, 0, time.Second)
 	for _, pid := range family {
-		if state, _ := processState(pid); state != 0 {
-			t.Errorf("process %d is left, state %c", pid, state)
+		if state := proctest.State(pid); state != "" {
+			t.Errorf("process %d is left, state %s", pid, state)
 		}
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
@@ -108,18 +109,19 @@ func TestF16_TermDuringStart(t *testing.T) {
 		if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.ExitStatus() != 0 && status.Signal() != syscall.SIGTERM {
 			t.Errorf("try %d: %v, want exit code 0 or the signal's end; printed:\n%s", i, p.cmd.ProcessState, p.printed(t))
 		}
-		if left := orphans(p.log); len(left) > 0 {
+		if left := orphans(t, p.log); len(left) > 0 {
 			t.Errorf("try %d: processes %v are left", i, left)
 		}
 	}
 }
 
 // orphans are the processes that still have this file open as their stderr.
-func orphans(log string) []int {
+func orphans(t *testing.T, log string) []int {
+	t.Helper()
 	var found []int
-	for _, pid := range processes() {
-		if target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/2", pid)); err == nil && target == log {
-			found = append(found, pid)
+	for _, p := range proctest.All(t) {
+		if target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/2", p.PID)); err == nil && target == log {
+			found = append(found, p.PID)
 		}
 	}
 	return found
@@ -157,7 +159,7 @@ func TestF16_TermBeforeRestart(t *testing.T) {
 	p.awaitState(t, time.Second, 1, "dead")
 	p.signal(t, syscall.SIGTERM)
 	p.wantExit(t, 0, time.Second)
-	if left := orphans(p.log); len(left) > 0 {
+	if left := orphans(t, p.log); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
 	}
 }
@@ -202,7 +204,7 @@ func TestF17_ThreadsEnd(t *testing.T) {
 // pidsOf waits for the answer of every worker, and returns their numbers.
 func pidsOf(t *testing.T, fleet *supervisor.Fleet) (pids []int) {
 	t.Helper()
-	eventually(t, patience, func() error { _, err := fleet.Config(t.Context()); return err })
+	proctest.Eventually(t, patience, func() error { _, err := fleet.Config(t.Context()); return err })
 	for _, e := range fleet.Engines(t.Context()) {
 		pids = append(pids, e.PID)
 	}
@@ -235,7 +237,7 @@ func TestF20_BinaryReplaced(t *testing.T) {
 	if want := path + " (deleted)"; err != nil || exe != want {
 		t.Errorf("the new worker runs %s, %v, want %s", exe, err, want)
 	}
-	eventually(t, patience, func() error { return p.answeredBy(0, 1) })
+	proctest.Eventually(t, patience, func() error { return p.answeredBy(0, 1) })
 	if _, err := os.Stat(folder + "/stranger"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the stranger's file was run: %v", err)
 	}
@@ -255,7 +257,7 @@ func TestF21_LogReaderStops(t *testing.T) {
 	p.api, p.control = newClient(t, "127.0.0.1:"+ports[0]), newClient(t, "127.0.0.1:"+ports[1])
 	p.awaitHealthy(t)
 	var dropped uint64
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		begun, s := time.Now(), p.begin(0, 300)
 		if err := s.wait(t).exact(300); err != nil {
 			return err

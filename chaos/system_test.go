@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vllm-vcr/proctest"
 )
 
 // bare makes a folder that holds nothing but the program, and returns the words that run a command line of it in there: read-only, with
@@ -188,7 +190,7 @@ func halfCore(t *testing.T) []string {
 		t.Fatalf("this row needs a cgroup of its own: %v", err)
 	}
 	t.Cleanup(func() {
-		eventually(t, patience, func() error { return os.Remove(folder) }) // once the last process in it has gone
+		proctest.Eventually(t, patience, func() error { return os.Remove(folder) }) // once the last process in it has gone
 	})
 	if err := os.WriteFile(filepath.Join(folder, file), []byte(quota), 0o644); err != nil {
 		t.Fatal(err)
@@ -205,7 +207,7 @@ func TestF58_Suspend(t *testing.T) {
 		all = append(all, p.begin(e, echoes))
 	}
 	p.awaitRunning(t, 3)
-	family := append(children(p.pid()), p.pid())
+	family := append(proctest.Children(t, p.pid()), p.pid())
 	for _, pid := range family {
 		suspend(t, pid)
 	}
@@ -214,7 +216,7 @@ func TestF58_Suspend(t *testing.T) {
 		kill(t, pid, syscall.SIGCONT)
 	}
 	reported := 0
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		err := p.control.want(200, "GET", "/health", "")
 		if err != nil {
 			reported++
@@ -264,7 +266,7 @@ func TestF59_NoDescriptors(t *testing.T) {
 		if !strings.Contains(p.printed(t), "too many open files") {
 			t.Errorf("with %d descriptors it printed nothing about them:\n%s", limit, p.printed(t))
 		}
-		if left := orphans(p.log); len(left) > 0 {
+		if left := orphans(t, p.log); len(left) > 0 {
 			t.Errorf("with %d descriptors processes %v are left", limit, left)
 		}
 	}
@@ -287,8 +289,8 @@ func TestF59_NoProcesses_Fatal(t *testing.T) {
 	if !strings.Contains(p.printed(t), "resource temporarily unavailable") && !strings.Contains(p.printed(t), "failed to create new OS thread") {
 		t.Error("printed nothing about the shortage")
 	}
-	eventually(t, 2*time.Second, func() error {
-		if left := orphans(p.log); len(left) > 0 {
+	proctest.Eventually(t, 2*time.Second, func() error {
+		if left := orphans(t, p.log); len(left) > 0 {
 			return fmt.Errorf("processes %v are left", left)
 		}
 		return nil
@@ -303,12 +305,12 @@ func TestF59_RestartBacksOff(t *testing.T) {
 	if err := unix.Prlimit(p.pid(), unix.RLIMIT_NOFILE, nil, &old); err != nil {
 		t.Fatal(err)
 	}
-	limit := unix.Rlimit{Cur: uint64(len(descriptors(t, p.pid())) - 1), Max: old.Max}
+	limit := unix.Rlimit{Cur: uint64(len(proctest.Descriptors(t, p.pid())) - 1), Max: old.Max}
 	if err := unix.Prlimit(p.pid(), unix.RLIMIT_NOFILE, &limit, nil); err != nil {
 		t.Fatal(err)
 	}
 	kill(t, victim, syscall.SIGKILL)
-	eventually(t, patience, func() error { // the connection of these calls is open already
+	proctest.Eventually(t, patience, func() error { // the connection of these calls is open already
 		if e := p.engines(t)[0]; !strings.Contains(e.Reason, "too many open files") {
 			return fmt.Errorf("engine 0 is %s (%s), want no descriptors for it", e.State, e.Reason)
 		}
@@ -321,7 +323,7 @@ func TestF59_RestartBacksOff(t *testing.T) {
 	if e := p.engines(t)[1]; e.State != "ready" || e.Restarts != 0 {
 		t.Errorf("engine 1 %+v, want it untouched", e)
 	}
-	eventually(t, patience, func() error { return p.answeredBy(0, 1) })
+	proctest.Eventually(t, patience, func() error { return p.answeredBy(0, 1) })
 }
 
 // F60: the image, by its own trial: no root, nothing writable, no capabilities, nothing in it but the program.

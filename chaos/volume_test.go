@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // F46: streams that are read at a byte a second.
@@ -35,7 +37,7 @@ func TestF46_SlowReaders(t *testing.T) {
 		}
 		reading.Go(func() { sip(conn, stop) })
 	}
-	eventually(t, patience, func() error {
+	proctest.Eventually(t, patience, func() error {
 		if s := p.stats(t); s.Completed != uint64(readers) {
 			return fmt.Errorf("%+v, want %d completed: no engine waits for a reader", s, readers)
 		}
@@ -59,8 +61,8 @@ func TestF46_SlowReaders(t *testing.T) {
 	}
 	close(stop)
 	reading.Wait()
-	eventually(t, patience, func() error {
-		if n := len(descriptors(t, front)); n > 50 {
+	proctest.Eventually(t, patience, func() error {
+		if n := len(proctest.Descriptors(t, front)); n > 50 {
 			return fmt.Errorf("the front end still has %d descriptors", n)
 		}
 		return nil
@@ -153,13 +155,13 @@ func TestF51_ConnectionFlood(t *testing.T) {
 	if float64(n) > 10*took.Seconds() {
 		t.Errorf("%d lines about the shortage in %v, want at most 10 a second", n, took)
 	}
-	used, begun := cpuTime(p.pid())+cpuTime(frontEnd(t, p)), time.Now()
+	used, begun := proctest.CPUTime(p.pid())+proctest.CPUTime(frontEnd(t, p)), time.Now()
 	<-time.After(2 * time.Second)
-	if share := (cpuTime(p.pid()) + cpuTime(frontEnd(t, p)) - used).Seconds() / time.Since(begun).Seconds(); share > 0.1 {
+	if share := (proctest.CPUTime(p.pid()) + proctest.CPUTime(frontEnd(t, p)) - used).Seconds() / time.Since(begun).Seconds(); share > 0.1 {
 		t.Errorf("under the flood it uses %.0f %% of a core, want at most 10", 100*share)
 	}
 	release()
-	eventually(t, patience, func() error { return p.answeredBy(0, 1) })
+	proctest.Eventually(t, patience, func() error { return p.answeredBy(0, 1) })
 	p.stop(t)
 }
 

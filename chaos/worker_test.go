@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vllm-vcr/proctest"
 )
 
 // wantDead returns nil if the control API says that an engine is gone, and all calls that need it say so.
@@ -42,7 +44,7 @@ func TestF1_IdleWorkerKilled(t *testing.T) {
 	if took := time.Since(begun); took > time.Second {
 		t.Errorf("all of it was told after %v, want at most 1 s", took)
 	}
-	if left := zombies(p.pid()); len(left) > 0 {
+	if left := zombies(t, p.pid()); len(left) > 0 {
 		t.Errorf("zombies %v, want none", left)
 	}
 	if err := p.answeredBy(0, 1, 2, 4, 5, 6, 7); err != nil {
@@ -103,7 +105,7 @@ func TestF3_Stopped(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, patience, func() error { return p.control.want(200, "GET", "/health", "") })
+	proctest.Eventually(t, patience, func() error { return p.control.want(200, "GET", "/health", "") })
 	if got, want := p.awaitIdle(t), (stats{Received: 2, Completed: 2}); got != want {
 		t.Errorf("stats %+v, want %+v", got, want)
 	}
@@ -121,10 +123,10 @@ func TestF4_Fatal(t *testing.T) {
 	if err := errors.Join(p.wantDead(1, "code 2"), p.answeredBy(0, 2)); err != nil {
 		t.Error(err)
 	}
-	if state, _ := processState(pid); state != 0 {
-		t.Errorf("process %d is left in state %c", pid, state)
+	if state := proctest.State(pid); state != "" {
+		t.Errorf("process %d is left in state %s", pid, state)
 	}
-	eventually(t, time.Second, func() error {
+	proctest.Eventually(t, time.Second, func() error {
 		if n := strings.Count(p.printed(t), "SIGABRT: abort"); n != 1 {
 			return fmt.Errorf("the stack is in the log %d times, want once", n)
 		}
@@ -153,7 +155,7 @@ func TestF6_ExitsWithZero_Restart(t *testing.T) {
 	p := serve(t, 2, "--token-source", "echo", "--restart", "on-failure")
 	kill(t, p.engines(t)[0].PID, syscall.SIGTERM)
 	p.awaitBack(t, 0, 1)
-	eventually(t, patience, func() error { return p.answeredBy(0, 1) })
+	proctest.Eventually(t, patience, func() error { return p.answeredBy(0, 1) })
 }
 
 // F7: a worker that dies in its handshake, in the hands of a frontend that has taken its HELLO.
@@ -164,10 +166,10 @@ func TestF7_DiesInHandshake(t *testing.T) {
 	for range 4 {
 		r.hello()
 	}
-	family := children(p.pid())
+	family := proctest.Children(t, p.pid())
 	kill(t, p.engines(t)[2].PID, syscall.SIGKILL)
 	p.wantExit(t, 1, 2*time.Second)
-	awaitGone(t, time.Second, family...)
+	proctest.AwaitGone(t, time.Second, family...)
 	if want := "error: engine 2 died before it was ready: its process was ended by signal 9 (killed)"; !strings.Contains(p.printed(t), want) {
 		t.Errorf("printed no %q", want)
 	}
@@ -180,9 +182,9 @@ func TestF8_NeverReady(t *testing.T) {
 	for range 3 {
 		r.hello()
 	}
-	family := children(p.pid())
+	family := proctest.Children(t, p.pid())
 	p.wantExit(t, 1, 4*time.Second)
-	awaitGone(t, time.Second, family...)
+	proctest.AwaitGone(t, time.Second, family...)
 	if want := "error: not ready after 2 s: engine 0, engine 1, engine 2"; !strings.Contains(p.printed(t), want) {
 		t.Errorf("printed no %q", want)
 	}
@@ -192,7 +194,7 @@ func TestF8_NeverReady(t *testing.T) {
 func TestF9_OutOfMemory_Fatal(t *testing.T) {
 	p := serve(t, 3, "--token-source", "echo", "--time-to-first-token", "60000")
 	pid := p.engines(t)[1].PID
-	limit := unix.Rlimit{Cur: uint64(status(t, pid, "VmSize")<<10) + 8<<20, Max: unix.RLIM_INFINITY}
+	limit := unix.Rlimit{Cur: proctest.Status(t, pid).VmSize + 8<<20, Max: unix.RLIM_INFINITY}
 	if err := unix.Prlimit(pid, unix.RLIMIT_AS, &limit, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +222,7 @@ func TestF9_OutOfMemory_Fatal(t *testing.T) {
 // F10: a worker that dies whenever it was started.
 func TestF10_CrashLoop(t *testing.T) {
 	p := serve(t, 2, "--token-source", "echo", "--restart", "on-failure")
-	used, lines, begun := cpuTime(p.pid()), strings.Count(p.printed(t), "\n"), time.Now()
+	used, lines, begun := proctest.CPUTime(p.pid()), strings.Count(p.printed(t), "\n"), time.Now()
 	deaths := p.killUntilFailed(t, 1)
 	took := time.Since(begun)
 	if len(deaths) != 5 {
@@ -231,7 +233,7 @@ func TestF10_CrashLoop(t *testing.T) {
 			t.Errorf("start %d came after %v, want at least %v", i+1, got, least)
 		}
 	}
-	if share := (cpuTime(p.pid()) - used).Seconds() / took.Seconds(); share > 0.05 {
+	if share := (proctest.CPUTime(p.pid()) - used).Seconds() / took.Seconds(); share > 0.05 {
 		t.Errorf("the supervisor used %.1f %% of a core, want at most 5", 100*share)
 	}
 	if n := strings.Count(p.printed(t), "\n") - lines; float64(n) > 10*took.Seconds() {
@@ -284,5 +286,5 @@ func TestF11_SecondDeath(t *testing.T) {
 	if err := p.control.want(200, "PATCH", "/config", `{"max_num_seqs": 9}`); err != nil {
 		t.Error(err)
 	}
-	eventually(t, patience, func() error { return p.answeredBy(0, 1, 2, 3) })
+	proctest.Eventually(t, patience, func() error { return p.answeredBy(0, 1, 2, 3) })
 }

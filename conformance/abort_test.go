@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // disconnect starts q, which must be long, and goes away once the engines run it; they must let go of it.
@@ -36,7 +38,7 @@ func (s *server) abortAtShutdown(t *testing.T) {
 	s.patch(t, `{"inter_token_latency": 50}`)
 	running := s.begin(t, completion(2000))
 	s.awaitRunning(t, 1)
-	family := children(t, s.engines.cmd.Process.Pid)
+	family := proctest.Children(t, s.engines.cmd.Process.Pid)
 	s.engines.signal(t, syscall.SIGTERM)
 	got := running.wait(t)
 	if got.status != http.StatusOK || got.choices[0] == nil || got.choices[0].finish != "abort" {
@@ -45,5 +47,5 @@ func (s *server) abortAtShutdown(t *testing.T) {
 	if code := s.engines.waitExit(t, 10*time.Second); code != 0 {
 		t.Errorf("exit code = %d, want 0", code)
 	}
-	awaitGone(t, 2*time.Second, family...)
+	proctest.AwaitGone(t, 2*time.Second, family...)
 }

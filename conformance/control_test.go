@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // stats is the body of GET /stats, over all engines or of one.
@@ -63,7 +65,7 @@ func (s *server) fleet(t *testing.T) []engine {
 func (s *server) awaitStats(t *testing.T, check func(stats) error) stats {
 	t.Helper()
 	var got stats
-	eventually(t, 20*time.Second, func() error {
+	proctest.Eventually(t, 20*time.Second, func() error {
 		got = s.stats(t)
 		return check(got)
 	})
@@ -91,7 +93,7 @@ func (s *server) awaitIdle(t *testing.T) stats {
 func (s *server) awaitState(t *testing.T, index int, state string) engine {
 	t.Helper()
 	var got engine
-	eventually(t, 20*time.Second, func() error {
+	proctest.Eventually(t, 20*time.Second, func() error {
 		got = s.fleet(t)[index]
 		if got.State != state {
 			return fmt.Errorf("engine %d: state = %q, want %q", index, got.State, state)

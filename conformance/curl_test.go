@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // curl runs the real curl against the control API, as the documentation shows it, and returns status and body.
@@ -130,7 +132,7 @@ func TestCurl_Log(t *testing.T) {
 	quiet := lines()
 	put("vllm_vcr::engine=trace,info")
 	srv.mustAsk(t, completion(5))
-	eventually(t, 5*time.Second, func() error {
+	proctest.Eventually(t, 5*time.Second, func() error {
 		if lines() == quiet {
 			return fmt.Errorf("no line of vllm_vcr::engine with its trace on")
 		}
@@ -185,10 +187,10 @@ func TestCurl_Stopped(t *testing.T) {
 // TestCurl_SupervisorKilled leaves no process of ours two seconds after a kill −9 of the supervisor.
 func TestCurl_SupervisorKilled(t *testing.T) {
 	srv := three(t)
-	family := children(t, srv.engines.cmd.Process.Pid)
+	family := proctest.Children(t, srv.engines.cmd.Process.Pid)
 	if len(family) != 3 {
 		t.Fatalf("children of the supervisor = %d, want 3", len(family))
 	}
 	srv.engines.signal(t, syscall.SIGKILL)
-	awaitGone(t, 2*time.Second, append(family, srv.engines.cmd.Process.Pid)...)
+	proctest.AwaitGone(t, 2*time.Second, append(family, srv.engines.cmd.Process.Pid)...)
 }

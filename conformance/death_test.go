@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // killWorker ends the process of one engine with SIGKILL, behind the supervisor's back.
@@ -28,7 +30,7 @@ func TestDeath(t *testing.T) {
 		srv.begin(t, completion(4000).at(1))
 		srv.awaitRunning(t, 1)
 		srv.killWorker(t, 1)
-		eventually(t, time.Second, func() error {
+		proctest.Eventually(t, time.Second, func() error {
 			if r := srv.control.call(t, http.MethodGet, "/config", ""); r.status != http.StatusInternalServerError {
 				return fmt.Errorf("GET /config: status = %d, want %d", r.status, http.StatusInternalServerError)
 			}
@@ -69,7 +71,7 @@ func TestDeath_Announced(t *testing.T) {
 		if got := running.wait(t); got.status != http.StatusInternalServerError {
 			t.Errorf("running request: status = %d, want %d", got.status, http.StatusInternalServerError)
 		}
-		eventually(t, 5*time.Second, func() error {
+		proctest.Eventually(t, 5*time.Second, func() error {
 			if r := srv.http.call(t, http.MethodGet, "/health", ""); r.status != http.StatusServiceUnavailable {
 				return fmt.Errorf("frontend health: status = %d, want %d", r.status, http.StatusServiceUnavailable)
 			}
@@ -89,7 +91,7 @@ func TestDeath_Restart(t *testing.T) {
 		}
 		before := srv.fleet(t)[1]
 		srv.killWorker(t, 1)
-		eventually(t, 20*time.Second, func() error {
+		proctest.Eventually(t, 20*time.Second, func() error {
 			if e := srv.fleet(t)[1]; e.Restarts != 1 || e.State != "ready" || e.PID == before.PID {
 				return fmt.Errorf("engine 1: %+v, want it ready after one restart", e)
 			}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // TestDemo starts the demo, runs every command that it tells a newcomer to try, and ends it as Ctrl-C does.
@@ -16,7 +18,7 @@ func TestDemo(t *testing.T) {
 	ports := freePorts(t, 3)
 	env := []string{fmt.Sprintf("PORT=%d", ports[0]), fmt.Sprintf("CONTROL_PORT=%d", ports[1]), fmt.Sprintf("HANDSHAKE_PORT=%d", ports[2])}
 	demo := launch(t, "demo", env, "./demo.sh")
-	eventually(t, startupLimit, func() error {
+	proctest.Eventually(t, startupLimit, func() error {
 		if !strings.Contains(demo.printed(t), "Ctrl-C ends everything.") {
 			return fmt.Errorf("the demo is not ready")
 		}
@@ -36,9 +38,9 @@ func TestDemo(t *testing.T) {
 	if tried != 5 {
 		t.Errorf("tried %d commands, want 5", tried)
 	}
-	family := children(t, demo.cmd.Process.Pid)
+	family := proctest.Children(t, demo.cmd.Process.Pid)
 	for _, child := range family {
-		family = append(family, children(t, child)...) // the workers
+		family = append(family, proctest.Children(t, child)...) // the workers
 	}
 	if len(family) != 5 {
 		t.Errorf("processes of the demo = %d, want a server, a supervisor and three workers", len(family))
@@ -47,7 +49,7 @@ func TestDemo(t *testing.T) {
 	if code := demo.waitExit(t, 10*time.Second); code != 0 {
 		t.Errorf("exit code = %d, want 0", code)
 	}
-	awaitGone(t, time.Second, family...)
+	proctest.AwaitGone(t, time.Second, family...)
 }
 
 // TestDemo_PortTaken has the demo say which port is taken and how to choose another.

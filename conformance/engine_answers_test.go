@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"vllm-vcr/proctest"
 )
 
 // likelihood is one entry of a chat's logprobs.
@@ -147,7 +149,7 @@ func TestEngine_CacheUsage(t *testing.T) {
 	eachServer(t, func(t *testing.T, version string) {
 		srv := serve(t, setup{version: version, play: []string{"--kv-cache-size", "10", "--time-to-first-token", "60000"}})
 		running := srv.begin(t, completion(5))
-		eventually(t, metricLimit, func() error {
+		proctest.Eventually(t, metricLimit, func() error {
 			if got := srv.metric(t, "vllm:kv_cache_usage_perc"); got != 0.1 {
 				return fmt.Errorf("vllm:kv_cache_usage_perc = %v with one block of ten in use, want 0.1", got)
 			}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // TestFaults takes every version of vLLM's server through faults in the middle of answers.
@@ -46,7 +48,7 @@ func TestFaults_Crash(t *testing.T) {
 	srv := serve(t, setup{version: "0.33.0", engines: 2, play: []string{"--restart", "on-failure"}})
 	srv.fault(t, `{"kind": "crash", "engine": 1, "after_tokens": 5}`)
 	srv.begin(t, completion(100).streamed().at(1))
-	eventually(t, 20*time.Second, func() error {
+	proctest.Eventually(t, 20*time.Second, func() error {
 		if got := srv.fleet(t)[1]; got.State != "ready" || got.Restarts != 1 {
 			return fmt.Errorf("engine 1 is %q after %d restarts, want ready after 1", got.State, got.Restarts)
 		}

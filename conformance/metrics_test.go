@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"vllm-vcr/proctest"
 )
 
 // metric returns the sum of all series of one name at the frontend's /metrics.
@@ -36,7 +38,7 @@ func (s *server) metric(t *testing.T, name string) float64 {
 // awaitMetric polls until the metric is exactly want.
 func (s *server) awaitMetric(t *testing.T, name string, want float64) {
 	t.Helper()
-	eventually(t, metricLimit, func() error {
+	proctest.Eventually(t, metricLimit, func() error {
 		if got := s.metric(t, name); got != want {
 			return fmt.Errorf("%s = %v, want %v", name, got, want)
 		}

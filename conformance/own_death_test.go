@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // echoed asks for the prompt over and over, which engines with --token-source echo answer: what must come is known to the last byte.
@@ -96,7 +98,7 @@ func TestOwnDeath(t *testing.T) {
 // expectDegraded waits at most a second for both APIs to say that an engine is missing.
 func (s *server) expectDegraded(t *testing.T) {
 	t.Helper()
-	eventually(t, time.Second, func() error {
+	proctest.Eventually(t, time.Second, func() error {
 		health := s.http.call(t, http.MethodGet, "/health", "")
 		config := s.control.call(t, http.MethodGet, "/config", "")
 		return errors.Join(jsonError(health, http.StatusServiceUnavailable), jsonError(config, http.StatusInternalServerError))
@@ -132,7 +134,7 @@ func TestOwnDeath_All(t *testing.T) {
 func TestOwnDeath_Restart(t *testing.T) {
 	srv := ownServer(t, 2, "--restart", "on-failure")
 	srv.killWorker(t, 1)
-	eventually(t, 20*time.Second, func() error {
+	proctest.Eventually(t, 20*time.Second, func() error {
 		if e := srv.fleet(t)[1]; e.Restarts != 1 || e.State != "ready" {
 			return fmt.Errorf("engine 1: %+v, want it ready after one restart", e)
 		}
@@ -155,7 +157,7 @@ func TestOwnDeath_Frozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // gone, if the test went well
-	eventually(t, 2*time.Second, func() error {                  // its threads stop one after the other
+	proctest.Eventually(t, 2*time.Second, func() error {         // its threads stop one after the other
 		start := time.Now()
 		err := jsonError(srv.control.call(t, http.MethodGet, "/config", ""), http.StatusGatewayTimeout)
 		if took := time.Since(start); took > 3*time.Second {
@@ -181,5 +183,5 @@ func TestOwnDeath_Frozen(t *testing.T) {
 	if err := frozen.wait(t).exact(want, q.MaxTokens); err != nil {
 		t.Errorf("stream of the continued engine: %v", err)
 	}
-	eventually(t, 5*time.Second, func() error { return errors.Join(srv.control.healthy("/health"), srv.http.healthy("/health")) })
+	proctest.Eventually(t, 5*time.Second, func() error { return errors.Join(srv.control.healthy("/health"), srv.http.healthy("/health")) })
 }

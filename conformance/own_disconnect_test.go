@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // visitor is a client at the level of TCP, which can leave in ways that an HTTP client cannot.
@@ -121,7 +123,7 @@ func TestOwnDisconnect(t *testing.T) {
 					if err := leave(v); err != nil {
 						t.Fatal(err)
 					}
-					eventually(t, time.Second, func() error {
+					proctest.Eventually(t, time.Second, func() error {
 						if got := srv.stats(t); got.Aborted != before.Aborted+1 {
 							return fmt.Errorf("aborted = %d, want %d: %+v", got.Aborted, before.Aborted+1, got)
 						}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"vllm-vcr/proctest"
 )
 
 // ownServer starts serve, our engines behind our own front end, and waits until all of it is ready. The process is both ends of the
@@ -54,7 +56,7 @@ func foreignServer(t *testing.T, engines int) *server {
 		launch(t, fmt.Sprintf("foreign engine %d", rank), nil, sdkPython(), filepath.Join("testdata", "foreign_engine.py"),
 			"--handshake", address, "--rank", strconv.Itoa(rank))
 	}
-	eventually(t, startupLimit, func() error { return srv.http.healthy("/ready") })
+	proctest.Eventually(t, startupLimit, func() error { return srv.http.healthy("/ready") })
 	return srv
 }
 

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // TestOwnShutdown_Drain ends serve with a stream of three seconds open and time to finish it: it comes to its end, and whoever asks
@@ -16,10 +18,10 @@ func TestOwnShutdown_Drain(t *testing.T) {
 	q, want := srv.echoed(t, "One two three four five six.", 9)
 	running := []*inFlight{srv.begin(t, q.at(0)), srv.begin(t, q.at(1))}
 	srv.awaitRunning(t, 2)
-	family := children(t, srv.engines.cmd.Process.Pid)
+	family := proctest.Children(t, srv.engines.cmd.Process.Pid)
 	srv.engines.signal(t, syscall.SIGTERM)
 	srv.awaitState(t, 0, "draining")
-	eventually(t, time.Second, func() error {
+	proctest.Eventually(t, time.Second, func() error {
 		return jsonError(srv.http.call(t, http.MethodPost, "/v1/completions", `{"prompt": "x"}`), http.StatusServiceUnavailable)
 	})
 	if r := srv.http.call(t, http.MethodGet, "/ready", ""); r.status != http.StatusServiceUnavailable {
@@ -33,7 +35,7 @@ func TestOwnShutdown_Drain(t *testing.T) {
 	if code := srv.engines.waitExit(t, 10*time.Second); code != 0 {
 		t.Errorf("exit code = %d, want 0", code)
 	}
-	awaitGone(t, 2*time.Second, family...)
+	proctest.AwaitGone(t, 2*time.Second, family...)
 }
 
 // TestOwnShutdown_Abort ends serve without time to finish: clients are told, whether they have a stream or not.
@@ -41,7 +43,7 @@ func TestOwnShutdown_Abort(t *testing.T) {
 	srv := ownServer(t, 2, "--inter-token-latency", "50")
 	stream, body := srv.begin(t, completion(4000).streamed()), srv.begin(t, completion(4000))
 	srv.awaitRunning(t, 2)
-	family := children(t, srv.engines.cmd.Process.Pid)
+	family := proctest.Children(t, srv.engines.cmd.Process.Pid)
 	srv.engines.signal(t, syscall.SIGTERM)
 	for name, f := range map[string]*inFlight{"stream": stream, "body": body} {
 		<-f.done
@@ -56,16 +58,16 @@ func TestOwnShutdown_Abort(t *testing.T) {
 	if code := srv.engines.waitExit(t, 10*time.Second); code != 0 {
 		t.Errorf("exit code = %d, want 0", code)
 	}
-	awaitGone(t, 2*time.Second, family...)
+	proctest.AwaitGone(t, 2*time.Second, family...)
 }
 
 // TestOwnShutdown_Kill kills serve's supervisor: engines and front end go with it.
 func TestOwnShutdown_Kill(t *testing.T) {
 	srv := ownServer(t, 3)
-	family := children(t, srv.engines.cmd.Process.Pid)
+	family := proctest.Children(t, srv.engines.cmd.Process.Pid)
 	if len(family) != 4 {
 		t.Errorf("%d children, want three engines and a front end", len(family))
 	}
 	srv.engines.signal(t, syscall.SIGKILL)
-	awaitGone(t, 2*time.Second, family...)
+	proctest.AwaitGone(t, 2*time.Second, family...)
 }

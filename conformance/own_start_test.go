@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // TestOwnStart_Waiting starts the front end long before its engine: it answers, says that it isn't ready, and refuses what needs an engine; once the
@@ -21,7 +23,7 @@ func TestOwnStart_Waiting(t *testing.T) {
 	srv := prepare(t, setup{version: "0.33.0"})
 	srv.frontend = launch(t, "frontend", nil, append(engineCommand(), "frontend", "--model", modelName, "--port", strconv.Itoa(srv.ports.http),
 		"--handshake-address", fmt.Sprintf("tcp://127.0.0.1:%d", srv.ports.handshake))...)
-	eventually(t, startupLimit, func() error { return srv.http.healthy("/version") })
+	proctest.Eventually(t, startupLimit, func() error { return srv.http.healthy("/version") })
 	for _, path := range []string{"/health", "/ready"} {
 		if err := jsonError(srv.http.call(t, http.MethodGet, path, ""), http.StatusServiceUnavailable); err != nil {
 			t.Errorf("%s before an engine: %v", path, err)
@@ -82,12 +84,12 @@ func TestOwnStart_PortTaken(t *testing.T) {
 	second := prepare(t, setup{})
 	second.ports.http = first.ports.http
 	second.startOwn(t, nil)
-	family := children(t, second.engines.cmd.Process.Pid)
+	family := proctest.Children(t, second.engines.cmd.Process.Pid)
 	if code := second.engines.waitExit(t, 10*time.Second); code != 1 {
 		t.Errorf("exit code = %d, want 1", code)
 	}
 	if printed, port := second.engines.printed(t), strconv.Itoa(first.ports.http); !strings.Contains(printed, port) {
 		t.Errorf("printed %q, want the port %s in it", printed, port)
 	}
-	awaitGone(t, 2*time.Second, family...)
+	proctest.AwaitGone(t, 2*time.Second, family...)
 }

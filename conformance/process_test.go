@@ -3,16 +3,15 @@
 package conformance
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // process is one child at the head of a process group of its own.
@@ -66,10 +65,10 @@ func (p *process) bury(t *testing.T) {
 // of its own.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
-	family := append(children(t, p.cmd.Process.Pid), p.cmd.Process.Pid)
+	family := append(proctest.Children(t, p.cmd.Process.Pid), p.cmd.Process.Pid)
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only if the group has gone, as wanted
 	<-p.exited
-	awaitGone(t, 5*time.Second, family...)
+	proctest.AwaitGone(t, 5*time.Second, family...)
 }
 
 // signal sends sig to the child alone, not to its group.
@@ -101,68 +100,8 @@ func (p *process) printed(t *testing.T) string {
 	return string(text)
 }
 
-// awaitGone polls until none of the processes runs any more.
-func awaitGone(t *testing.T, within time.Duration, pids ...int) {
-	t.Helper()
-	eventually(t, within, func() error {
-		for _, pid := range pids {
-			if state, _ := processState(pid); state != 'Z' && state != 0 {
-				return fmt.Errorf("process %d still runs, state %c", pid, state)
-			}
-		}
-		return nil
-	})
-}
-
-// children returns the processes whose parent is pid.
-func children(t *testing.T, pid int) []int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []int
-	for _, entry := range entries {
-		child, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue // not a process
-		}
-		if _, parent := processState(child); parent == pid {
-			found = append(found, child)
-		}
-	}
-	return found
-}
-
-// processState returns the state letter and the parent of a process, or zeros if there is none.
-func processState(pid int) (state byte, parent int) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0
-	}
-	afterName := stat[bytes.LastIndexByte(stat, ')')+1:] // the name may hold anything
-	if _, err := fmt.Sscanf(string(afterName), " %c %d", &state, &parent); err != nil {
-		return 0, 0
-	}
-	return state, parent
-}
-
 // lastLines returns the last n lines of text.
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// eventually polls check every 10 ms until it returns nil, and fails the test with its last complaint after within.
-func eventually(t *testing.T, within time.Duration, check func() error) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(within)
-	for err := check(); err != nil; err = check() {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v: %v", within, err)
-		}
-		<-tick.C
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 const (
@@ -200,7 +202,7 @@ func (s *server) countsReachCoordinator(t *testing.T, folder string) {
 // awaitPrinted polls until the last line that p has printed holds text.
 func awaitPrinted(t *testing.T, p *process, text string) {
 	t.Helper()
-	eventually(t, 10*time.Second, func() error {
+	proctest.Eventually(t, 10*time.Second, func() error {
 		if last := lastLines(p.printed(t), 1); !strings.Contains(last, text) {
 			return fmt.Errorf("%s: last line %q, want %q in it", p.name, last, text)
 		}

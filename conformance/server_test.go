@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // vocabSize makes the engines draw only tokens that are whole, visible text (testdata/make_model.py).
@@ -86,7 +88,7 @@ func (s *server) startEngines(t *testing.T) {
 // waitReady polls the health of both ends until requests can be served.
 func (s *server) waitReady(t *testing.T) {
 	t.Helper()
-	eventually(t, startupLimit, func() error {
+	proctest.Eventually(t, startupLimit, func() error {
 		for _, p := range []*process{s.frontend, s.engines} {
 			select {
 			case <-p.exited:

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // TestShutdown_Drain ends the engines with a stream open and time to finish it: it comes to its end, whoever asks meanwhile is
@@ -19,7 +21,7 @@ func TestShutdown_Drain(t *testing.T) {
 			running = append(running, srv.begin(t, completion(60).at(rank).streamed()))
 		}
 		srv.awaitRunning(t, 2)
-		family := children(t, srv.engines.cmd.Process.Pid)
+		family := proctest.Children(t, srv.engines.cmd.Process.Pid)
 		srv.engines.signal(t, syscall.SIGTERM)
 		srv.awaitState(t, 0, "draining")
 		if got := srv.mustAsk(t, completion(5).at(0)); got.choices[0] == nil || got.choices[0].finish != "abort" {
@@ -36,7 +38,7 @@ func TestShutdown_Drain(t *testing.T) {
 		if code := srv.engines.waitExit(t, 10*time.Second); code != 0 {
 			t.Errorf("exit code = %d, want 0", code)
 		}
-		awaitGone(t, 2*time.Second, family...)
+		proctest.AwaitGone(t, 2*time.Second, family...)
 	})
 }
 
@@ -52,12 +54,12 @@ func TestShutdown_Twice(t *testing.T) {
 	srv := serve(t, setup{version: "0.33.0", engines: 2, play: []string{"--shutdown-timeout", "60", "--inter-token-latency", "50"}})
 	srv.begin(t, completion(2000))
 	srv.awaitRunning(t, 1)
-	family := children(t, srv.engines.cmd.Process.Pid)
+	family := proctest.Children(t, srv.engines.cmd.Process.Pid)
 	srv.engines.signal(t, syscall.SIGTERM)
 	srv.awaitState(t, 0, "draining")
 	srv.engines.signal(t, syscall.SIGTERM)
 	if code := srv.engines.waitExit(t, 2*time.Second); code != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit code = %d, want %d", code, 128+int(syscall.SIGTERM))
 	}
-	awaitGone(t, 2*time.Second, family...)
+	proctest.AwaitGone(t, 2*time.Second, family...)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vllm-vcr/proctest"
 )
 
 // connPair is both ends of a socket pair. The test closes what it has not closed.
@@ -210,20 +212,11 @@ func TestFileConn_NothingLeaks(t *testing.T) {
 		}
 	}
 	once() // the runtime opens what it keeps
-	before := openFiles(t)
+	before := len(proctest.Descriptors(t, os.Getpid()))
 	for range 10 {
 		once()
 	}
-	if after := openFiles(t); after != before {
+	if after := len(proctest.Descriptors(t, os.Getpid())); after != before {
 		t.Errorf("%d descriptors are open, want the %d from before", after, before)
 	}
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // usage is what one process holds at a moment.
@@ -27,30 +26,16 @@ const (
 
 // readUsage reads what a process holds.
 func readUsage(pid int) (usage, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return usage{}, err
 	}
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	stat, err := p.Stat()
 	if err != nil {
 		return usage{}, err
 	}
-	u := usage{descriptors: len(files)}
-	for line := range bytes.Lines(status) {
-		key, value, _ := strings.Cut(string(line), ":")
-		fields := strings.Fields(value)
-		if len(fields) == 0 {
-			continue
-		}
-		n, _ := strconv.ParseInt(fields[0], 10, 64) // most values are no numbers
-		switch key {
-		case "VmRSS":
-			u.resident = n << 10
-		case "Threads":
-			u.threads = int(n)
-		}
-	}
-	return u, nil
+	descriptors, err := p.FileDescriptorsLen()
+	return usage{resident: int64(stat.ResidentMemory()), descriptors: descriptors, threads: stat.NumThreads}, err
 }
 
 // exceeds says where a process holds more than it did before, beyond what is allowed; "" = nowhere.

@@ -13,6 +13,7 @@ import (
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
 	"vllm-vcr/logs"
+	"vllm-vcr/proctest"
 )
 
 // The ways in which a companion of these tests behaves.
@@ -111,14 +112,14 @@ func TestCompanion_StartedAgain(t *testing.T) {
 	var second *body
 	await(t, "another process listens", func() bool {
 		second = c.body.Load()
-		return second != nil && second != first && alive(second.pid()) && !closed(second.goneC)
+		return second != nil && second != first && proctest.Runs(second.pid()) && !closed(second.goneC)
 	}, &text{})
 	c.SetFilter("debug")
 	c.Stop(nil)
 	if err := <-ended; err != nil {
 		t.Errorf("Run = %v, want nil", err)
 	}
-	if alive(first.pid()) || alive(second.pid()) {
+	if proctest.Runs(first.pid()) || proctest.Runs(second.pid()) {
 		t.Error("a process is left")
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"vllm-vcr/config"
 	"vllm-vcr/logs"
+	"vllm-vcr/proctest"
 )
 
 // ownCommand has a supervisor of the tests start its workers as the real one does, from its own executable.
@@ -134,17 +135,6 @@ func (s *supervisorProcess) workers() []int {
 	}
 }
 
-func awaitGone(t *testing.T, limit time.Duration, pids []int) {
-	t.Helper()
-	begun := time.Now()
-	for _, pid := range pids {
-		await(t, fmt.Sprintf("worker %d is gone", pid), func() bool { return !alive(pid) }, &text{})
-	}
-	if took := time.Since(begun); took > limit {
-		t.Errorf("the last worker was gone after %v, want at most %v", took, limit)
-	}
-}
-
 // kill −9 of the supervisor leaves no worker, be it busy, stopped or unwilling, and the next start works at once.
 func TestProcess_SupervisorKilled(t *testing.T) {
 	for range 10 {
@@ -153,11 +143,11 @@ func TestProcess_SupervisorKilled(t *testing.T) {
 		if err := syscall.Kill(pids[3], syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the worker has stopped", func() bool { return processState(pids[3]) == 'T' }, &text{})
+		await(t, "the worker has stopped", func() bool { return proctest.State(pids[3]) == "T" }, &text{})
 		if err := s.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		awaitGone(t, 2*time.Second, pids)
+		proctest.AwaitGone(t, 2*time.Second, pids...)
 	}
 }
 
@@ -229,7 +219,7 @@ func TestProcess_ExitCodes(t *testing.T) {
 					t.Fatal(err)
 				}
 				// The next signal must find that this one was taken: two equal ones at once may be one.
-				await(t, "the fleet drains", func() bool { return !alive(pids[0]) }, &text{})
+				await(t, "the fleet drains", func() bool { return !proctest.Runs(pids[0]) }, &text{})
 			}
 			for range s.lines {
 				continue
@@ -241,7 +231,7 @@ func TestProcess_ExitCodes(t *testing.T) {
 			if took := time.Since(begun); took > 3*time.Second {
 				t.Errorf("it took %v, want at most 3 s", took)
 			}
-			awaitGone(t, time.Second, pids)
+			proctest.AwaitGone(t, time.Second, pids...)
 		})
 	}
 }
@@ -252,7 +242,7 @@ func TestProcess_GrandchildEndsWithWorker(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			r := launch(t, 1, setup{roles: []string{parent}})
 			pid := int(r.look(0).Dropped)
-			if !alive(pid) {
+			if !proctest.Runs(pid) {
 				t.Fatalf("grandchild %d does not run", pid)
 			}
 			if end == "kill" {
@@ -260,7 +250,7 @@ func TestProcess_GrandchildEndsWithWorker(t *testing.T) {
 			} else {
 				r.Stop(nil)
 			}
-			r.await("the grandchild is gone", func() bool { return !alive(pid) })
+			r.await("the grandchild is gone", func() bool { return !proctest.Runs(pid) })
 		})
 	}
 }
@@ -286,7 +276,7 @@ func TestProcess_WorkerInheritsNothingElse(t *testing.T) {
 	given := inheritable(t)
 	for i := range 3 {
 		var sockets, others []string
-		for _, target := range descriptors(t, r.look(i).PID) {
+		for _, target := range proctest.Descriptors(t, r.look(i).PID) {
 			switch {
 			case strings.HasPrefix(target, "socket:"):
 				sockets = append(sockets, target)
@@ -317,23 +307,6 @@ func inheritable(t *testing.T) map[string]bool {
 	return given
 }
 
-// descriptors returns what the descriptors of a process are, without those that only this look opens.
-func descriptors(t testing.TB, pid int) []string {
-	t.Helper()
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	for _, e := range entries {
-		if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
-			list = append(list, target)
-		}
-	}
-	return list
-}
-
 // A fleet that has ended, in whatever way, leaves our process as it was.
 func TestProcess_NothingLeaks(t *testing.T) {
 	cycle := func() {
@@ -346,11 +319,11 @@ func TestProcess_NothingLeaks(t *testing.T) {
 		}
 	}
 	cycle() // the runtime opens what it keeps
-	before := descriptors(t, os.Getpid())
+	before := proctest.Descriptors(t, os.Getpid())
 	for range 3 {
 		cycle()
 	}
-	if after := descriptors(t, os.Getpid()); len(after) != len(before) {
+	if after := proctest.Descriptors(t, os.Getpid()); len(after) != len(before) {
 		t.Errorf("open are %q, want as many as before: %q", after, before)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
 	"vllm-vcr/logs"
+	"vllm-vcr/proctest"
 )
 
 // patience is how long a test waits for what must come, before it fails.
@@ -134,7 +135,7 @@ func (r *rig) end() error {
 func (r *rig) checkNoProcess() {
 	r.t.Helper()
 	for _, cmd := range r.started {
-		if cmd.Process != nil && alive(cmd.Process.Pid) {
+		if cmd.Process != nil && proctest.Runs(cmd.Process.Pid) {
 			r.t.Errorf("process %d is left after Run", cmd.Process.Pid)
 		}
 	}
@@ -210,24 +211,5 @@ func (r *rig) suspend(index int) {
 	r.t.Helper()
 	pid := r.look(index).PID
 	r.kill(index, syscall.SIGSTOP)
-	r.await("the process has stopped", func() bool { return processState(pid) == 'T' })
-}
-
-// alive says whether a process runs; one that nobody has waited for does not.
-func alive(pid int) bool {
-	state := processState(pid)
-	return state != 0 && state != 'Z' && state != 'X'
-}
-
-// processState is the letter that /proc has for it, 0 where there is no such process.
-func processState(pid int) byte {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	if rest == "" {
-		return 0
-	}
-	return rest[0]
+	r.await("the process has stopped", func() bool { return proctest.State(pid) == "T" })
 }

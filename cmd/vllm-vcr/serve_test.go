@@ -7,13 +7,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"vllm-vcr/proctest"
 )
 
 // startServe runs serve over n engines and waits until all have joined.
@@ -102,7 +103,7 @@ func TestFrontend_OverPlay(t *testing.T) {
 // The end of the front end is the end of serve, since engines without it serve nobody.
 func TestServe_FrontEndDies(t *testing.T) {
 	p := startServe(t, 2)
-	kill(t, childNamed(t, p.cmd.Process.Pid, frontEndProcess))
+	kill(t, proctest.ChildNamed(t, p.cmd.Process.Pid, frontEndProcess))
 	p.wantEnd(t, exitFailure, patience)
 	if want := "error: front end: its process was ended by signal 9 (killed)"; !strings.Contains(p.printed(), want) {
 		t.Errorf("printed %q, want %q", p.printed(), want)
@@ -124,7 +125,7 @@ func TestServe_FrontEndComesBack(t *testing.T) {
 		asked <- err
 	}()
 	p.awaitStats(t, `"running":1`)
-	kill(t, childNamed(t, p.cmd.Process.Pid, frontEndProcess))
+	kill(t, proctest.ChildNamed(t, p.cmd.Process.Pid, frontEndProcess))
 	if err := <-asked; !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("a request that ran: %v, want the end of its connection", err)
 	}
@@ -182,27 +183,4 @@ func kill(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// childNamed finds the child of a process that was started with this argument.
-func childNamed(t *testing.T, parent int, argument string) int {
-	t.Helper()
-	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(parent) + "/task/*/children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, task := range tasks {
-		children, err := os.ReadFile(task)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, pid := range strings.Fields(string(children)) {
-			line, err := os.ReadFile("/proc/" + pid + "/cmdline")
-			if n, convErr := strconv.Atoi(pid); err == nil && convErr == nil && strings.Contains(string(line), argument) {
-				return n
-			}
-		}
-	}
-	t.Fatalf("no child of %d was started as %s", parent, argument)
-	return 0
 }
