@@ -70,16 +70,20 @@ func (h *host) start(s *server, want setup) error {
 func (h *host) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
+	var last error
 	for {
 		_, err := h.get(ctx, "/health")
 		if err == nil {
 			break
 		}
+		if last == nil || !errors.Is(err, context.DeadlineExceeded) {
+			last = err // that of a probe that ctx cut short says less than the one before
+		}
 		if ended := h.ended(); ended != nil {
 			return ended
 		}
 		if late := pause(ctx, betweenProbes); late != nil {
-			return fmt.Errorf("await the server: %w (%w)", late, err)
+			return fmt.Errorf("await the server: %w (%w)", late, last)
 		}
 	}
 	if err := h.learnModel(ctx); err != nil {
