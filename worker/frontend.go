@@ -5,14 +5,11 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
 	"vllm-vcr/logs"
-	"vllm-vcr/protocol/zmtp"
-	"vllm-vcr/worker/engine"
 )
 
 // How a worker came to be connected, as /engines tells.
@@ -20,46 +17,6 @@ const (
 	joinedByHandshake = "handshake"
 	joinedByAddresses = "predecessor's addresses"
 )
-
-// connectedInput gives the loop the sockets of a session that is complete.
-type connectedInput struct {
-	outs  []*zmtp.Conn
-	coord *zmtp.Conn
-}
-
-func (in connectedInput) apply(l *loop, _ engine.Time) { l.outputs.connect(in.outs, in.coord) }
-
-// foundInput gives the loop a client's sockets after they were lost.
-type foundInput struct {
-	client int
-	out    *zmtp.Conn
-}
-
-func (in foundInput) apply(l *loop, _ engine.Time) { l.outputs.clients[in.client].conn = in.out }
-
-// lostInput tells the loop that a client is gone: its requests are aborted.
-type lostInput struct{ client int }
-
-func (in lostInput) apply(l *loop, now engine.Time) {
-	if in.client < len(l.outputs.clients) {
-		l.outputs.clients[in.client].conn = nil
-	}
-	l.engine.AbortClient(now, uint32(in.client))
-}
-
-// coordinatorLostInput tells the loop to send a coordinator nothing more.
-type coordinatorLostInput struct{ out *zmtp.Conn }
-
-func (in coordinatorLostInput) apply(l *loop, _ engine.Time) {
-	if l.outputs.coord == in.out {
-		l.outputs.coord = nil
-	}
-}
-
-// lowWaterInput tells the loop that a client has read enough to be handed more.
-type lowWaterInput struct{ client int }
-
-func (in lowWaterInput) apply(l *loop, _ engine.Time) { l.engine.Release(uint32(in.client)) }
 
 // frontend is the actor that joins a frontend and keeps the engine connected to it. When a connection is lost it redials
 // the same addresses and says HELLO at the handshake at the same time; whichever answers first wins, and an INIT replaces
@@ -81,23 +38,6 @@ type frontend struct {
 	joining    context.CancelFunc // ends the goroutine that takes up an invitation; nil = there is none
 	redialing  map[int]*redial
 	running    sync.WaitGroup // every goroutine that f started
-}
-
-// greeting is a goroutine that says HELLO.
-type greeting struct {
-	cancel    context.CancelFunc
-	connected atomic.Bool      // somebody is being asked
-	enough    <-chan time.Time // when to look whether it is still needed; nil = as long as it takes
-}
-
-// greetOn is how long HELLO is said on after all links have been found again: a frontend that was started again at the
-// same addresses waits for it.
-const greetOn = 5 * time.Second
-
-// redial is a goroutine that connects a lost link's addresses again.
-type redial struct {
-	cancel context.CancelFunc
-	madeC  chan *link // capacity 1, closed at its end: a link that it was too late to hand over
 }
 
 // opened is what came of taking up an invitation: the links that were missing, or why not.
@@ -179,23 +119,6 @@ func (f *frontend) invited(ctx context.Context, inv *invitation) {
 	f.session = s
 	f.loop.send(ctx, connectedInput{outs: s.outputs()})
 	f.join(ctx, inv, *s, made)
-}
-
-// madeAt waits for redials that have been stopped. It returns the links that they had made at the given addresses all the same: a frontend
-// that has their registration may have sent requests over them.
-func (f *frontend) madeAt(addresses ipc.Addresses, redials map[int]*redial) map[int]*link {
-	made := map[int]*link{}
-	for i, r := range redials {
-		k := <-r.madeC
-		switch {
-		case k == nil:
-		case samePair(f.session.addresses, addresses, i):
-			made[i] = k
-		default:
-			k.close(expired())
-		}
-	}
-	return made
 }
 
 // samePair says that client i is at the same place in both.
@@ -288,23 +211,6 @@ func (f *frontend) found(ctx context.Context, k *link) {
 	f.ready(joinedByAddresses)
 }
 
-func (f *frontend) greetedEnough() <-chan time.Time {
-	if f.greeting == nil {
-		return nil
-	}
-	return f.greeting.enough
-}
-
-// stopGreeting gives HELLO up where nobody listens for it. Who does is waited for.
-func (f *frontend) stopGreeting() {
-	if f.greeting.connected.Load() {
-		f.greeting.enough = time.After(greetOn)
-		return
-	}
-	f.greeting.cancel()
-	f.greeting = nil
-}
-
 // watch reads a link's input and waits for the end of its output. Who sees one of them end tells run, once.
 func (f *frontend) watch(ctx context.Context, k *link) {
 	r := reader{loop: f.loop, clients: len(f.session.links), vocabulary: f.vocabulary, echoes: f.echoes}
@@ -338,76 +244,6 @@ func (f *frontend) watchCoordinator(ctx context.Context, s *session) {
 			}
 		}
 	})
-}
-
-// greet says HELLO until somebody answers, in a goroutine that ends with ctx or when its invitation is taken.
-func (f *frontend) greet(ctx context.Context) {
-	if f.joining != nil {
-		return
-	}
-	if f.greeting != nil {
-		f.greeting.enough = nil
-		return
-	}
-	g := &greeting{}
-	ctx, g.cancel = context.WithCancel(ctx)
-	f.greeting = g
-	f.running.Go(func() {
-		defer g.cancel()
-		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
-			inv, err := f.dialer.hello(ctx, f.address, &g.connected)
-			if err == nil {
-				f.offer(ctx, inv)
-				return
-			}
-			if ctx.Err() == nil {
-				f.log.Warn().Err(err).Msg("frontend not joined")
-			}
-			wait(ctx, pause)
-		}
-	})
-}
-
-func (f *frontend) offer(ctx context.Context, inv *invitation) {
-	select {
-	case f.invitedC <- inv:
-	case <-ctx.Done():
-		_ = inv.conn.Close(expired())
-	}
-}
-
-// redial connects a lost link's addresses again, in a goroutine that ends with ctx or when the link is taken.
-func (f *frontend) redial(ctx context.Context, client int) {
-	r := &redial{madeC: make(chan *link, 1)}
-	ctx, r.cancel = context.WithCancel(ctx)
-	f.redialing[client] = r
-	s := f.session
-	f.running.Go(func() {
-		defer close(r.madeC)
-		for pause := joinBackoff; ctx.Err() == nil; pause = min(2*pause, time.Second) {
-			k, err := f.dialer.link(ctx, s, client)
-			if err != nil {
-				wait(ctx, pause)
-				continue
-			}
-			select {
-			case f.foundC <- k:
-			case <-ctx.Done():
-				r.madeC <- k
-			}
-			return
-		}
-	})
-}
-
-// stopRedialing ends all redials, and returns them.
-func (f *frontend) stopRedialing() map[int]*redial {
-	stopped := f.redialing
-	for _, r := range stopped {
-		r.cancel()
-	}
-	f.redialing = map[int]*redial{}
-	return stopped
 }
 
 // leave flushes and closes the sockets of an engine that has drained and stays.
@@ -447,14 +283,5 @@ func lingerAfter(cause error) time.Duration {
 		return orphanLinger
 	default:
 		return linger
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
