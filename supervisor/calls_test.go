@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -249,10 +250,12 @@ func TestCalls_SlowEngine(t *testing.T) {
 	r := launch(t, 4, setup{roles: []string{good, slow, slow, good}})
 	begun := time.Now()
 	var calls sync.WaitGroup
+	var answered atomic.Bool // the call to all
 	calls.Go(func() {
 		if _, err := r.Config(r.soon()); err != nil {
 			t.Errorf("Config: %v", err)
 		}
+		answered.Store(true)
 		if took := time.Since(begun); took < slowAnswer || took > 2*slowAnswer {
 			t.Errorf("Config took %v, want the slowest worker's %v", took, slowAnswer)
 		}
@@ -261,8 +264,8 @@ func TestCalls_SlowEngine(t *testing.T) {
 		if _, err := r.EngineConfig(r.soon(), 3); err != nil {
 			t.Errorf("EngineConfig: %v", err)
 		}
-		if took := time.Since(begun); took > slowAnswer/2 {
-			t.Errorf("a call to a quick engine took %v beside a slow one", took)
+		if answered.Load() {
+			t.Errorf("a call to a quick engine took %v, longer than one to a slow one", time.Since(begun))
 		}
 	})
 	calls.Wait()
