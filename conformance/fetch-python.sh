@@ -11,7 +11,7 @@ set -euo pipefail
 shopt -s inherit_errexit
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-mkdir -p "${VLLM_VCR_CACHE:-$here/../.cache}/frontends/python"
+mkdir -p "${VLLM_VCR_CACHE:-$here/../.cache}/frontends/python/wheels"
 cache=$(cd "${VLLM_VCR_CACHE:-$here/../.cache}/frontends/python" && pwd)
 venv=$cache/venv
 overlay=$cache/site-0.27.1
@@ -44,16 +44,24 @@ make_venv() { "${PYTHON:-python3}" -m venv --clear "$venv"; }
 install_torch() { pip install torch==2.14.0 torchvision==0.29.0; }
 
 install_requirements() {
-    "$venv/bin/python" "$here/wheel.py" requirements "$(wheel 0.33.0)" >"$cache/requirements.txt"
+    local file
+    file=$(wheel 0.33.0)
+    "$venv/bin/python" "$here/wheel.py" requirements "$file" >"$cache/requirements.txt"
     pip install -r "$cache/requirements.txt"
 }
 
-install_033() { pip install --no-deps "$(wheel 0.33.0)"; }
+install_033() {
+    local file
+    file=$(wheel 0.33.0)
+    pip install --no-deps "$file"
+}
 
 # 0.27.1 takes its platform from its version, not from VLLM_TARGET_DEVICE: without "+cpu" it looks for a GPU.
 install_027() {
+    local file
+    file=$(wheel 0.27.1)
     rm -rf "$overlay"
-    pip install --no-deps --target "$overlay" "$(wheel 0.27.1)"
+    pip install --no-deps --target "$overlay" "$file"
     sed -i 's/^Version: 0\.27\.1$/Version: 0.27.1+cpu/' "$overlay/vllm-0.27.1.dist-info/METADATA"
 }
 
