@@ -2,8 +2,10 @@ package frontend
 
 import (
 	"bufio"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,41 @@ func TestGone(t *testing.T) {
 				t.Run(name+" "+way+" "+stage, func(t *testing.T) { leavesAt(t, start, stage, leave) })
 			}
 		}
+	}
+}
+
+// TestGone_AfterTheReadTimeout has a client leave that has waited for longer than its request had to arrive.
+func TestGone_AfterTheReadTimeout(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { leavesLate(t, listen(t), nil) })
+	t.Run("TLS", func(t *testing.T) {
+		ln, roots := listenSecure(t)
+		leavesLate(t, ln, roots)
+	})
+}
+
+func leavesLate(t *testing.T, ln net.Listener, roots *x509.CertPool) {
+	streams := newStreams()
+	submittedC := make(chan time.Time, 1)
+	s, err := New(&fakeEngines{SubmitFunc: func([]dispatch.Request) (Streams, error) {
+		submittedC <- time.Now()
+		return streams, nil
+	}}, vocabulary(), Options{Models: []string{"tiny"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.http.ReadTimeout = time.Second
+	conn := serveAt(t, s, ln, roots).connect(request(`{"prompt":"x"}`))
+	<-time.After(time.Until((<-submittedC).Add(s.http.ReadTimeout)))
+	if streams.isCanceled() {
+		t.Error("given up while its client waited")
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-streams.cancelC:
+	case <-time.After(20 * time.Second):
+		t.Error("not given up when its client left")
 	}
 }
 

@@ -210,12 +210,18 @@ func startPlain(t *testing.T, engines Engines) *api {
 // startSecure serves over TLS.
 func startSecure(t *testing.T, engines Engines) *api {
 	t.Helper()
+	ln, roots := listenSecure(t)
+	return startAt(t, ln, roots, engines)
+}
+
+func listenSecure(t *testing.T) (net.Listener, *x509.CertPool) {
+	t.Helper()
 	files := certtest.New(t, "front end")
 	pair, err := httpserve.LoadKeyPair(files.CertFile, files.KeyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startAt(t, pair.Over(listen(t), logs.Nop()), files.Roots, engines)
+	return pair.Over(listen(t), logs.Nop()), files.Roots
 }
 
 func startAt(t *testing.T, ln net.Listener, roots *x509.CertPool, engines Engines, change ...func(*Options)) *api {

@@ -31,6 +31,7 @@ func watch(conn net.Conn, gone func()) *watcher {
 	if err != nil {
 		return w
 	}
+	_ = w.conn.SetReadDeadline(time.Time{}) // that of the request's arrival would end the watching; one that is closed ends it at once
 	w.doneC = make(chan struct{})
 	go w.run(raw, gone)
 	return w
