@@ -111,6 +111,9 @@ func (o *outputs) Chunk(r *engine.Request, tokens []uint32, finish engine.Finish
 	if t == nil {
 		return
 	}
+	if t.chunks.Len() >= enginecore.MaxOutputs {
+		o.spill(t, &t.chunks)
+	}
 	if !first && finish == engine.NotFinished && c.scores == nil {
 		t.chunks.Token(c.id, tokens)
 		return
@@ -150,8 +153,18 @@ func (o *outputs) End(r *engine.Request, finish engine.Finish, cause engine.Caus
 	case engine.BadArgument:
 		o.out.Error = &enginecore.RequestError{Code: "validation_error", Message: c.fault}
 	}
+	if t.ends.Len() >= enginecore.MaxOutputs {
+		o.spill(t, &t.ends)
+	}
 	t.ends.Add(c.id, &o.out)
 	t.ends.Finished(c.id)
+}
+
+// spill sends a batch before its turn is over: it has as many outputs as a frontend has to take in one message.
+func (o *outputs) spill(t *outlet, b *enginecore.Batch) {
+	_ = t.conn.Send(b.Finish(nil, o.now.Seconds())) // its loss is the business of those who watch the connection
+	b.Reset(o.version, o.rank)
+	t.queued = -1
 }
 
 // flush sends what was gathered; idle says that nothing else is due now. Scheduler stats go to client 0 only: with its

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"testing"
+
+	"vllm-vcr/ipc"
+	"vllm-vcr/logs"
+	"vllm-vcr/protocol/enginecore"
+	"vllm-vcr/protocol/zmtp"
+	"vllm-vcr/worker/engine"
+)
+
+// clientOf returns outputs with one client, and the socket on which that receives.
+func clientOf(t *testing.T) (*outputs, *zmtp.Puller) {
+	t.Helper()
+	page, file, err := ipc.NewPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = file.Close()
+	client, err := zmtp.ListenPull("tcp://127.0.0.1:0", zmtp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := zmtp.Dial(timeout(t), client.Address(), zmtp.Options{Type: zmtp.Push})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close(expired())
+		_ = client.Close()
+		_ = page.Close()
+	})
+	o := &outputs{strain: &strain{page: page}, log: logs.Nop(), journal: newJournal(0, page)}
+	o.connect([]*zmtp.Conn{conn}, nil)
+	return o, client
+}
+
+// What leaves in one turn and is more than a message may hold leaves in two messages.
+func TestOutputs_MoreThanAMessage(t *testing.T) {
+	const many = enginecore.MaxOutputs + 1
+	request := &engine.Request{Caller: &caller{id: enginecore.EncodeID("a")}}
+	for name, output := range map[string]func(*outputs){
+		"tokens": func(o *outputs) { o.Chunk(request, []uint32{7}, engine.Length, false) },
+		"ends":   func(o *outputs) { o.End(request, engine.Abort, engine.Aborted) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, client := clientOf(t)
+			for range many {
+				output(o)
+			}
+			o.flush(0, load{}, true)
+			var got enginecore.Outputs
+			for requests, finished := 0, 0; requests < many; {
+				frames, err := client.Recv()
+				if err == nil {
+					err = enginecore.DecodeOutputs(frames[0], &got)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				requests, finished = requests+len(got.Requests), finished+len(got.Finished)
+				if requests > many || finished != requests {
+					t.Fatalf("%d outputs and %d finished, want %d of both", requests, finished, many)
+				}
+			}
+		})
+	}
+}
