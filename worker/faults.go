@@ -109,9 +109,21 @@ func (l *loop) crash() error {
 	l.log.Warn().Msg("a fault has this process crash")
 	ctx, cancel := context.WithTimeout(context.Background(), crashFlush)
 	defer cancel()
+	go l.discard(ctx)
 	l.outputs.close(ctx)
 	l.die()
 	return errCrashed
+}
+
+// discard takes what is handed in until ctx ends. Among those who hand in are the writers of the outputs.
+func (l *loop) discard(ctx context.Context) {
+	for {
+		select {
+		case <-l.inputs:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // close writes what is queued, within ctx, and ends the connections to all clients.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"vllm-vcr/config"
 	"vllm-vcr/ipc"
+	"vllm-vcr/logs"
 	"vllm-vcr/protocol/enginecore"
 	"vllm-vcr/worker/engine"
 )
@@ -170,6 +172,19 @@ func TestFaults_Crash(t *testing.T) {
 	if lost := r.page.CloseLedger(); lost != 1 {
 		t.Errorf("lost = %d, want 1", lost)
 	}
+}
+
+// A crash waits for nobody who hands something in, though its outputs' writers do, while the queue is full.
+func TestFaults_CrashWithFullQueue(t *testing.T) {
+	l := &loop{inputs: make(chan input), ended: make(chan struct{}), log: logs.Nop()} // a queue without room
+	l.outputs, _ = clientOf(t, func() { l.send(context.Background(), lowWaterInput{}) })
+	died := false
+	l.die = func() { died = true }
+	l.outputs.send(l.outputs.clients[0].conn, []byte("the last word"))
+	if err := l.crash(); !errors.Is(err, errCrashed) || !died {
+		t.Errorf("crash = %v, died %v, want %v and a dead process", err, died, errCrashed)
+	}
+	close(l.ended)
 }
 
 func TestFaults_CrashAtOnce(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"vllm-vcr/worker/engine"
 )
 
-// clientOf returns outputs with one client, and the socket on which that receives.
-func clientOf(t *testing.T) (*outputs, *zmtp.Puller) {
+// clientOf returns outputs with one client, and the socket on which that receives. Low is called as zmtp's OnLowWater is, after each
+// message.
+func clientOf(t *testing.T, low func()) (*outputs, *zmtp.Puller) {
 	t.Helper()
 	page, file, err := ipc.NewPage()
 	if err != nil {
@@ -22,7 +23,7 @@ func clientOf(t *testing.T) (*outputs, *zmtp.Puller) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := zmtp.Dial(timeout(t), client.Address(), zmtp.Options{Type: zmtp.Push})
+	conn, err := zmtp.Dial(timeout(t), client.Address(), zmtp.Options{Type: zmtp.Push, HighWater: 1, LowWater: 1, OnLowWater: low})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestOutputs_MoreThanAMessage(t *testing.T) {
 		"ends":   func(o *outputs) { o.End(request, engine.Abort, engine.Aborted) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, client := clientOf(t)
+			o, client := clientOf(t, func() {})
 			for range many {
 				output(o)
 			}

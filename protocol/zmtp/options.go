@@ -47,7 +47,7 @@ type Options struct {
 	HighWater, LowWater int64
 
 	// OnLowWater runs on the connection's writer goroutine, which sends nothing
-	// until it returns. It must not block and must not close the connection.
+	// until it returns: Close waits for it. It must not close the connection.
 	OnLowWater func()
 
 	// HandshakeTimeout bounds the time from connect or accept to the peer's
