@@ -80,6 +80,35 @@ func TestAnswers_AvoidStopTokens(t *testing.T) {
 	}
 }
 
+// Log probabilities that fill no message are told, more of them are refused, and who did not ask for them notices nothing.
+func TestAnswers_LogprobsOfTheWholeVocabulary(t *testing.T) {
+	const vocabulary = 1 << 20 // 8 MiB of them for each token
+	r := newRig(t, rigOptions{change: func(c *config.Config) { c.VocabSize, c.OutputTokenChunkSize = vocabulary, 8 }})
+	all := enginecore.Some[int64](-1)
+	r.add(sampled("prompt", func(s *enginecore.SamplingParams) { s.PromptLogprobs = all }))
+	if got := r.outputs.awaitEnd("prompt"); got.prompt == nil || !cmp.Equal(got.prompt.TokenIDs.Shape, []int{3, vocabulary + 1}) {
+		t.Errorf("log probabilities of four tokens: %v, want all", got.err)
+	}
+	long := sampled("long prompt", func(s *enginecore.SamplingParams) { s.PromptLogprobs = all })
+	long.PromptTokens = make([]uint32, 9)
+	refused := map[string]enginecore.Request{
+		"prompt_logprobs: 9 tokens with 1048577 log probabilities each, want at most 64 MiB of them in one output": long,
+		"logprobs: 8 tokens with 1048577 log probabilities each, want at most 64 MiB of them in one output": sampled("output", func(s *enginecore.SamplingParams) {
+			s.Logprobs = all
+		}),
+	}
+	for want, req := range refused {
+		r.add(req)
+		if got := r.outputs.awaitEnd(req.ID); got.finish != enginecore.FinishError || got.err == nil || got.err.Message != want {
+			t.Errorf("%s: finish %v, error %+v, want %q", req.ID, got.finish, got.err, want)
+		}
+	}
+	r.add(request("plain", 8))
+	if got := r.outputs.awaitEnd("plain"); len(got.tokens) != 8 {
+		t.Errorf("%d tokens after all that, want 8", len(got.tokens))
+	}
+}
+
 func TestAnswers_Logprobs(t *testing.T) {
 	for _, version := range []string{"0.27.1", "0.33"} {
 		t.Run(version, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"slices"
 
 	"vllm-vcr/protocol/enginecore"
@@ -36,8 +37,8 @@ type scores struct {
 }
 
 // newRequest makes of what a frontend sent what the engine needs.
-func (r *reader) newRequest(in *enginecore.Request, own *engine.Own) *engine.Request {
-	c := &caller{id: enginecore.EncodeID(in.ID), external: in.ExternalID}
+func (r *reader) newRequest(in *enginecore.Request, own *engine.Own, scores *scores) *engine.Request {
+	c := &caller{id: enginecore.EncodeID(in.ID), external: in.ExternalID, scores: scores}
 	req := &engine.Request{
 		ID:           in.ID,
 		Client:       in.ClientIndex,
@@ -46,6 +47,7 @@ func (r *reader) newRequest(in *enginecore.Request, own *engine.Own) *engine.Req
 		ArrivalTime:  in.ArrivalTime,
 		Pooling:      in.Sampling == nil,
 		AbortAtOnce:  in.AbortImmediately,
+		MaxHeld:      scores.maxHeld(),
 		Own:          own,
 		Caller:       c,
 	}
@@ -60,7 +62,6 @@ func (r *reader) newRequest(in *enginecore.Request, own *engine.Own) *engine.Req
 		return req
 	}
 	r.sample(req, c, in.Sampling)
-	c.scores = r.scores(in)
 	return req
 }
 
@@ -99,9 +100,10 @@ func stopTokens(s *enginecore.SamplingParams) []uint32 {
 	return list
 }
 
+// scores are those that a request wants, nil = none.
 func (r *reader) scores(in *enginecore.Request) *scores {
 	s := in.Sampling
-	if !s.Logprobs.Set && !s.PromptLogprobs.Set {
+	if s == nil || !s.Logprobs.Set && !s.PromptLogprobs.Set {
 		return nil
 	}
 	sc := &scores{
@@ -113,6 +115,42 @@ func (r *reader) scores(in *enginecore.Request) *scores {
 		sc.tokens = slices.Clone(in.PromptTokens)
 	}
 	return sc
+}
+
+// maxScored bounds the log probabilities of one output, in bytes: they are made up between two steps, and a client takes them in one
+// message.
+const maxScored = 64 << 20
+
+// check wants no more of one output than fits.
+func (s *scores) check(chunk uint64) error {
+	switch {
+	case s == nil:
+		return nil
+	case s.hasPrompt && uint64(len(s.tokens)) > s.fit(s.prompt):
+		return tooMany("prompt_logprobs", uint64(len(s.tokens)), s.model.Width(s.prompt))
+	case s.hasOutput && chunk > s.fit(s.output):
+		return tooMany("logprobs", chunk, s.model.Width(s.output))
+	default:
+		return nil
+	}
+}
+
+func tooMany(name string, tokens uint64, width int) error {
+	return fmt.Errorf("%s: %d tokens with %d log probabilities each, want at most %d MiB of them in one output", name, tokens, width, maxScored>>20)
+}
+
+// fit is how many tokens with top alternatives each one output has room for.
+func (s *scores) fit(top int) uint64 {
+	const id, logprob, rank = 4, 4, 4 // bytes
+	return maxScored / (uint64(s.model.Width(top))*(id+logprob) + rank)
+}
+
+// maxHeld is what [engine.Request] calls so.
+func (s *scores) maxHeld() uint64 {
+	if s == nil || !s.hasOutput {
+		return 0
+	}
+	return s.fit(s.output)
 }
 
 // top reads a number of alternatives; less than none stands for all.

@@ -27,6 +27,7 @@ type frontend struct {
 	address    string // of the handshake
 	vocabulary uint32 // token ids are below it
 	echoes     bool   // answers are made of the prompt
+	chunk      uint64 // tokens in one output
 	report     func(ipc.State)
 	log        *logs.Logger
 	invitedC   chan *invitation // from the goroutine that says HELLO
@@ -49,7 +50,7 @@ type opened struct {
 func newFrontend(l *loop, d dialer, cfg config.Config, report func(ipc.State), log *logs.Logger) *frontend {
 	return &frontend{
 		loop: l, dialer: d, address: cfg.HandshakeAddress, vocabulary: uint32(cfg.VocabSize),
-		echoes: cfg.TokenSource == config.TokensEcho, report: report, log: log,
+		echoes: cfg.TokenSource == config.TokensEcho, chunk: cfg.OutputTokenChunkSize, report: report, log: log,
 		invitedC:  make(chan *invitation),
 		openedC:   make(chan opened),
 		foundC:    make(chan *link),
@@ -213,7 +214,7 @@ func (f *frontend) found(ctx context.Context, k *link) {
 
 // watch reads a link's input and waits for the end of its output. Who sees one of them end tells run, once.
 func (f *frontend) watch(ctx context.Context, k *link) {
-	r := reader{loop: f.loop, clients: len(f.session.links), vocabulary: f.vocabulary, echoes: f.echoes}
+	r := reader{loop: f.loop, clients: len(f.session.links), vocabulary: f.vocabulary, echoes: f.echoes, chunk: f.chunk}
 	inputEnded := make(chan struct{})
 	k.left.Go(func() {
 		defer close(inputEnded)

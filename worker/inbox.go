@@ -51,6 +51,7 @@ type reader struct {
 	clients    int    // how many output sockets there are to answer on
 	vocabulary uint32 // token ids are below it
 	echoes     bool   // answers are made of the prompt
+	chunk      uint64 // tokens in one output
 	scratch    enginecore.Request
 }
 
@@ -109,11 +110,15 @@ func (r *reader) add(payload []byte) (input, error) {
 		return nil, fmt.Errorf("request %q: client index %d, want less than %d", in.ID, in.ClientIndex, r.clients)
 	}
 	own, err := r.own(in)
+	scores := r.scores(in)
+	if err == nil {
+		err = scores.check(r.chunk)
+	}
 	if err != nil {
 		r.loop.outputs.log.Warn().Str("request_id", in.ID).Err(err).Msg("request refused")
 		return r.refuse(in, engine.BadArgument, err.Error()), nil
 	}
-	return arrivalInput{r.newRequest(in, own)}, nil
+	return arrivalInput{r.newRequest(in, own, scores)}, nil
 }
 
 // own is what a request that generates sets for itself.

@@ -22,21 +22,27 @@ func (e *Engine) leaveAdapter(r *Request) {
 		return
 	}
 	delete(e.adapters, r.Adapter)
-	for i, b := range e.blocked {
-		if b.state == blocked {
-			b.state = queued
-			e.waiting.push(b)
-		}
-		e.blocked[i] = nil
+	for _, b := range e.blocked {
+		b.state = queued
+		e.waiting.push(b)
 	}
-	e.blocked, e.skipped = e.blocked[:0], 0
+	clear(e.blocked)
+	e.blocked = e.blocked[:0]
 }
 
 // block sets r aside until an adapter is free. It keeps its place: order of arrival, or of priority, decides again then.
 func (e *Engine) block(r *Request) {
-	r.state = blocked
+	r.state, r.pos = blocked, len(e.blocked)
 	e.blocked = append(e.blocked, r)
-	e.skipped++
+}
+
+// unblock takes r out of those that were set aside.
+func (e *Engine) unblock(r *Request) {
+	last := len(e.blocked) - 1
+	e.blocked[r.pos] = e.blocked[last]
+	e.blocked[r.pos].pos = r.pos
+	e.blocked[last] = nil
+	e.blocked = e.blocked[:last]
 }
 
 // AdapterLoad returns how many requests run and wait with each adapter. The maps are the caller's.

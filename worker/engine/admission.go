@@ -75,7 +75,7 @@ func (e *Engine) abort(now Time, r *Request, cause Cause) {
 	case queued:
 		e.waiting.remove(r)
 	case blocked:
-		e.skipped--
+		e.unblock(r)
 	case prefilling:
 		e.setUnfilled(r, 0)
 	case paced:
@@ -87,6 +87,9 @@ func (e *Engine) abort(now Time, r *Request, cause Cause) {
 	r.unbook()
 	delete(e.requests, r.ID)
 	e.refuse(r, cause)
+	if r.held {
+		e.drop(r)
+	}
 }
 
 // leaveSlot gives back what a running request holds.

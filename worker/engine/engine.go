@@ -74,7 +74,6 @@ type Engine struct {
 	blocks    uint64            // KV blocks that running requests hold
 	adapters  map[string]uint64 // requests running with each adapter
 	blocked   []*Request        // requests that wait for an adapter's end, not for a slot; in no order
-	skipped   uint64            // those of blocked that have not been aborted
 	arrivals  uint64            // sequence number of the last arrival
 	admitting uint64            // sequence number of the last admission
 
@@ -120,10 +119,10 @@ func (e *Engine) Counts() Counts { return e.counts }
 func (e *Engine) Running() uint64 { return e.running }
 
 // Waiting returns how many requests wait for admission, those included that wait for another adapter's end.
-func (e *Engine) Waiting() uint64 { return uint64(e.waiting.len()) + e.skipped }
+func (e *Engine) Waiting() uint64 { return uint64(e.waiting.len()) + e.Skipped() }
 
 // Skipped returns how many of the waiting requests wait for another adapter's end.
-func (e *Engine) Skipped() uint64 { return e.skipped }
+func (e *Engine) Skipped() uint64 { return uint64(len(e.blocked)) }
 
 // Usage returns the share of the KV cache that running requests hold, 0 … 1.
 func (e *Engine) Usage() float64 { return min(1, float64(e.blocks)/float64(e.cfg.Blocks)) }

@@ -1,9 +1,15 @@
 package engine
 
+import (
+	"cmp"
+	"slices"
+)
+
 // client is one API server of the frontend, as far as its reading goes.
 type client struct {
 	full bool       // its reader is behind: what falls due is only counted
 	held []*Request // requests with tokens that fell due and were not handed over
+	gone int        // those of held that have been aborted
 }
 
 // client returns the state of client i, making it at first sight. The pointer is valid until the next call.
@@ -31,6 +37,14 @@ func (e *Engine) hold(r *Request) {
 	r.held = true
 	c := e.client(r.Client)
 	c.held = append(c.held, r)
+}
+
+// drop forgets r, of which something is held. A list that is mostly of such is cleared of them.
+func (e *Engine) drop(r *Request) {
+	c := e.client(r.Client)
+	if c.gone++; 2*c.gone > len(c.held) {
+		c.held, c.gone = slices.DeleteFunc(c.held, func(r *Request) bool { return r.state == gone }), 0
+	}
 }
 
 // Holding says that some output waits for a client's reader.
@@ -75,12 +89,12 @@ func (e *Engine) handHeldOf(index uint32, c *client) {
 			continue
 		}
 		if c.full = c.full || e.sink.Full(index); !c.full {
-			e.hand(r, min(maxHeldTokens, r.generated-r.emitted))
+			e.hand(r, min(cmp.Or(r.MaxHeld, maxHeldTokens), maxHeldTokens, r.generated-r.emitted))
 		}
 		if r.held = r.emitted < r.generated || r.failing; r.held {
 			rest = append(rest, r)
 		}
 	}
 	clear(c.held[len(rest):])
-	c.held = rest
+	c.held, c.gone = rest, 0
 }

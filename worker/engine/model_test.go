@@ -78,6 +78,7 @@ func (m *model) add(t *rapid.T) {
 		Priority:     rapid.Int64Range(-1, 1).Draw(t, "priority"),
 		Adapter:      rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(t, "adapter"),
 		StopAfter:    rapid.SampledFrom([]uint64{0, 0, 2}).Draw(t, "stop"),
+		MaxHeld:      rapid.SampledFrom([]uint64{0, 0, 2}).Draw(t, "held"),
 		Pooling:      rapid.IntRange(0, 9).Draw(t, "pooling") == 0,
 		AbortAtOnce:  rapid.IntRange(0, 9).Draw(t, "abort at once") == 0,
 	}
@@ -178,9 +179,33 @@ func (m *model) checkFaults() {
 	}
 }
 
+// checkAside finds requests that wait aside after their end, which would be kept for as long as others wait there.
+func (m *model) checkAside() {
+	e := m.engine
+	var waiting int
+	held := map[uint32]int{}
+	for _, r := range e.requests {
+		if r.state == blocked {
+			waiting++
+		}
+		if r.held {
+			held[r.Client]++
+		}
+	}
+	if len(e.blocked) != waiting {
+		m.errorf("%d requests are set aside for an adapter, want %d", len(e.blocked), waiting)
+	}
+	for i, c := range e.clients {
+		if len(c.held)-c.gone != held[uint32(i)] || 2*c.gone > len(c.held) {
+			m.errorf("client %d: %d requests are held, %d of them gone, want %d and no more gone than that", i, len(c.held), c.gone, held[uint32(i)])
+		}
+	}
+}
+
 func (m *model) check(t *rapid.T) {
 	e := m.engine
 	m.checkFaults()
+	m.checkAside()
 	var running, decoding, backlog, blocks uint64
 	adapters := map[string]bool{}
 	for _, r := range e.requests {
@@ -271,6 +296,9 @@ func (m *model) Chunk(r *Request, tokens []uint32, finish Finish, first bool) {
 		m.errorf("%s: two chunks in one step", r.ID)
 	}
 	m.last[r.ID] = m.stepAt
+	if most := max(r.MaxHeld, m.engine.cfg.ChunkSize); r.MaxHeld > 0 && uint64(len(tokens)) > most {
+		m.errorf("%s: %d tokens in one output, want at most %d", r.ID, len(tokens), most)
+	}
 	if first != (m.got[r.ID] == 0) || first && m.now < r.Admitted {
 		m.errorf("%s: first chunk is marked %v after %d tokens", r.ID, first, m.got[r.ID])
 	}

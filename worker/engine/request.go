@@ -23,6 +23,8 @@ type Request struct {
 	Avoid interface{ Next(token uint32) uint32 }
 	// StopAfter is the number of tokens after which the request ends with Stop, if MaxTokens lets it; 0 = none.
 	StopAfter uint64
+	// MaxHeld bounds the tokens of one output in which held tokens leave, 0 = no bound of its own.
+	MaxHeld uint64
 	// Prompt is what a Source is given of the prompt; nil where none wants it.
 	Prompt []uint32
 	// Own is what it sets for itself; nil = nothing.

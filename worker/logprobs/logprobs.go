@@ -41,7 +41,15 @@ func (m Model) Width(top int) int {
 
 // Reset empties r for rows with the top most likely tokens, or All.
 func (r *Rows) Reset(m Model, top int) {
-	*r = Rows{Width: m.Width(top), TokenIDs: r.TokenIDs[:0], Logprobs: r.Logprobs[:0], Ranks: r.Ranks[:0]}
+	*r = Rows{Width: m.Width(top), TokenIDs: emptied(r.TokenIDs), Logprobs: emptied(r.Logprobs), Ranks: emptied(r.Ranks)}
+}
+
+// emptied keeps a buffer's memory, unless that is so much that only a whole vocabulary fills it.
+func emptied(b []byte) []byte {
+	if cap(b) > 1<<20 {
+		return nil
+	}
+	return b[:0]
 }
 
 // Append adds the row of the token at a position.
