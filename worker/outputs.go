@@ -55,10 +55,15 @@ type load struct {
 	usage                     float64 // of the KV cache
 }
 
-// connect replaces the sockets of all clients, and of the coordinator.
+// connect replaces the sockets of all clients, and of the coordinator. A client whose socket stays gets what this turn has for it.
 func (o *outputs) connect(conns []*zmtp.Conn, coordinator *zmtp.Conn) {
+	old := o.clients
 	o.clients = make([]*outlet, len(conns))
 	for i, conn := range conns {
+		if i < len(old) && old[i].conn == conn && conn != nil {
+			o.clients[i] = old[i]
+			continue
+		}
 		o.clients[i] = &outlet{conn: conn}
 		o.clients[i].reset(o)
 	}

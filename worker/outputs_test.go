@@ -37,6 +37,22 @@ func clientOf(t *testing.T, low func()) (*outputs, *zmtp.Puller) {
 	return o, client
 }
 
+// A session that is renewed in the middle of a turn loses nothing that was gathered for a socket that stays.
+func TestOutputs_ConnectKeepsWhatWasGathered(t *testing.T) {
+	o, client := clientOf(t, func() {})
+	o.End(&engine.Request{Caller: &caller{id: enginecore.EncodeID("a")}}, engine.Error, engine.Duplicate)
+	o.connect([]*zmtp.Conn{o.clients[0].conn}, nil)
+	o.flush(0, load{}, true)
+	var got enginecore.Outputs
+	frames, err := client.Recv()
+	if err == nil {
+		err = enginecore.DecodeOutputs(frames[0], &got)
+	}
+	if err != nil || len(got.Requests) != 1 || got.Requests[0].Finish != enginecore.FinishError {
+		t.Errorf("received %+v, %v, want the end of a request", got, err)
+	}
+}
+
 // What leaves in one turn and is more than a message may hold leaves in two messages.
 func TestOutputs_MoreThanAMessage(t *testing.T) {
 	const many = enginecore.MaxOutputs + 1
