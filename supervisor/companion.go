@@ -71,20 +71,24 @@ func (c *Companion) stayAt(listening ipc.State) {
 
 func (c *Companion) start(ctx context.Context) (ipc.State, error) {
 	c.past.started = time.Now()
+	filter := c.opts.Log.Filter().String()
+	first, err := ipc.Append(nil, ipc.KindStart, 0, ipc.Start{
+		Magic: ipc.Magic, Version: ipc.Version, Config: c.opts.Config, LogFilter: filter, LogFormat: int(c.opts.LogFormat),
+	})
+	if err != nil {
+		return ipc.State{}, err
+	}
 	p, err := c.spawner.start(c.opts.Command(), nil)
 	if err != nil {
 		return ipc.State{}, err
 	}
 	b := &body{p, make(chan ipc.State, 1), make(chan struct{})}
+	b.enqueue(first) // before anybody who finds b has it told of anything
 	c.body.Store(b)
 	c.running.Go(p.write)
 	c.running.Go(b.listen)
-	err = b.send(ipc.KindStart, ipc.Start{
-		Magic: ipc.Magic, Version: ipc.Version, Config: c.opts.Config,
-		LogFilter: c.opts.Log.Filter().String(), LogFormat: int(c.opts.LogFormat),
-	})
-	if err != nil {
-		return ipc.State{}, err
+	if changed := c.opts.Log.Filter().String(); changed != filter {
+		c.SetFilter(changed) // who changed it may have found nobody to tell
 	}
 	select {
 	case s := <-b.heardC:

@@ -25,6 +25,7 @@ const (
 	leavesAtOnce  = "leaves at once"
 	leavesLater   = "leaves later" // after it has listened
 	staysForever  = "stays for ever"
+	leavesTold    = "leaves when told of a log filter"
 	testHandshake = "tcp://127.0.0.1:4242"
 )
 
@@ -55,6 +56,9 @@ func playCompanion(role string) int {
 		frame, _, err := ipc.ReadFrame(conn, nil)
 		if err == nil && frame.Decode(&call) == nil && call.Op == ipc.OpDrain && role == drains {
 			return 0
+		}
+		if err == nil && call.Op == ipc.OpLog && role == leavesTold {
+			return 6
 		}
 		if err != nil && role != staysForever {
 			return 0
@@ -121,6 +125,28 @@ func TestCompanion_StartedAgain(t *testing.T) {
 	}
 	if proctest.Runs(first.pid()) || proctest.Runs(second.pid()) {
 		t.Error("a process is left")
+	}
+}
+
+// A log filter that is changed while the process starts is one that it is told of.
+func TestCompanion_FilterWhileItStarts(t *testing.T) {
+	root := logs.New(&text{}, logs.JSON, logs.Filter{})
+	t.Cleanup(func() { _ = root.Close() })
+	filter, err := logs.ParseFilter("debug")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := StartCompanion(t.Context(), CompanionOptions{Config: config.Default(), Log: root, Command: func() *exec.Cmd {
+		root.SetFilter(filter)
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), companionVar+"="+leavesTold)
+		return cmd
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Run(); err == nil || !strings.Contains(err.Error(), "exited with code 6") {
+		t.Errorf("Run = %v, want the end of a process that was told", err)
 	}
 }
 
