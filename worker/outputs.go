@@ -17,6 +17,10 @@ const (
 	lowBytes  = 4 << 20
 )
 
+// maxQueued is how many bytes of that which is never held may wait as well: ends, and answers to utility calls. A client that asks for
+// more of them and reads nothing is given up.
+const maxQueued = 256 << 20
+
 // outputs is the engine's sink: it encodes what the engine emits, gathers it by client and sends one message a client
 // and turn. It never waits for a reader.
 type outputs struct {

@@ -204,7 +204,7 @@ func (d *dialer) link(ctx context.Context, s *session, i int) (*link, error) {
 		return nil, fmt.Errorf("input %d: %w", i, err)
 	}
 	out, err := zmtp.Dial(ctx, s.addresses.Outputs[i], zmtp.Options{
-		Type: zmtp.Push, MaxBackoff: joinBackoff,
+		Type: zmtp.Push, MaxBackoff: joinBackoff, MaxQueued: maxQueued,
 		HighWater: lowBytes, LowWater: lowBytes, OnLowWater: func() { d.lowWater(i) },
 	})
 	if err == nil {

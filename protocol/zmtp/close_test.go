@@ -146,6 +146,25 @@ func TestConn_Close_PeerDiesMeanwhile(t *testing.T) {
 	}
 }
 
+// A peer that reads nothing costs so much memory and no more, and then its connection.
+func TestConn_MaxQueued(t *testing.T) {
+	const most = 4 << 20
+	push, _ := scripted(t, Options{Type: Push, MaxQueued: most}, Pull)
+	var err error
+	for range 100 { // the kernel takes some of them
+		if err = push.Send(make([]byte, 1<<20)); err != nil {
+			break
+		}
+		if n := push.Queued(); n > most+10 {
+			t.Fatalf("%d bytes are queued, want at most %d and a header's", n, most)
+		}
+	}
+	wantError(t, err, ErrBehind, "want at most 4194304")
+	<-push.Done()
+	wantError(t, push.Err(), ErrBehind, "does not read")
+	wantError(t, push.Send([]byte("more")), ErrBehind, "does not read")
+}
+
 func TestConn_LowWater(t *testing.T) {
 	lowC := make(chan struct{}, 100)
 	push, peer := scripted(t, Options{

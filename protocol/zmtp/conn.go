@@ -58,7 +58,7 @@ func newConn(nc net.Conn, address string, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
 	_ = nc.SetDeadline(time.Time{})
-	out := newQueue(o.HighWater, o.LowWater)
+	out := newQueue(&o)
 	c := &Conn{
 		nc: nc, address: address, options: o, peer: p, in: in, out: out,
 		writer:   writer{queue: out, dst: nc, onLowWater: o.OnLowWater},
@@ -98,8 +98,8 @@ func (c *Conn) watch() {
 
 // Send queues one message of the given frames and returns without waiting for
 // the peer; the frames are copied. The error is non-nil only after the
-// connection has ended or its closing has begun (then it wraps ErrClosed), and
-// for a message of no frames. A PUB or XPUB connection drops a message that its
+// connection has ended or its closing has begun (then it wraps ErrClosed), for a
+// message that ends it, having no room, and for a message of no frames. A PUB or XPUB connection drops a message that its
 // peer has not subscribed to; on XPUB a subscription counts once Recv has
 // returned it.
 func (c *Conn) Send(frames ...[]byte) error {
@@ -109,7 +109,11 @@ func (c *Conn) Send(frames ...[]byte) error {
 	if c.wanted != nil && !c.wanted.match(frames[0]) {
 		return nil
 	}
-	return c.out.push(frames)
+	err := c.out.push(frames)
+	if errors.Is(err, ErrBehind) {
+		c.end(err)
+	}
+	return err
 }
 
 // SendNow is Send for a caller that would rather spend some microseconds than

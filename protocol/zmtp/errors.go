@@ -12,6 +12,10 @@ var (
 	// an ERROR command. Dialling the same peer again would meet it again.
 	ErrProtocol = errors.New("protocol error")
 
+	// ErrBehind ends a connection whose peer reads so slowly that a message has no
+	// room in the send queue, see Options.MaxQueued.
+	ErrBehind = errors.New("the peer does not read what it is sent")
+
 	// ErrReplaced ends a connection of a RouterSocket whose identity a newer
 	// connection announced.
 	ErrReplaced = errors.New("replaced by a newer connection with the same identity")

@@ -75,7 +75,7 @@ func FuzzReader(f *testing.F) {
 func readAll(t *testing.T, stream []byte, piece int) [][]string {
 	t.Helper()
 	r := newReader(pieces{bytes.NewReader(stream), max(1, piece)}, 100_000, 8)
-	c := &Conn{out: newQueue(0, 0)}
+	c := &Conn{out: newQueue(&Options{})}
 	r.command = c.command
 	var messages [][]string
 	for {

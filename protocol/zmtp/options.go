@@ -46,6 +46,10 @@ type Options struct {
 	// switches the marks off; else 0 < LowWater <= HighWater.
 	HighWater, LowWater int64
 
+	// MaxQueued bounds the send queue in bytes, 0 = no bound. A message that does
+	// not fit into it ends the connection, with ErrBehind.
+	MaxQueued int64
+
 	// OnLowWater runs on the connection's writer goroutine, which sends nothing
 	// until it returns: Close waits for it. It must not close the connection.
 	OnLowWater func()
@@ -112,6 +116,9 @@ func (o Options) validate() error {
 	}
 	if o.HighWater != 0 && (o.LowWater <= 0 || o.LowWater > o.HighWater) {
 		errs = append(errs, fmt.Errorf("water marks: low %d, high %d: want 0 < low <= high", o.LowWater, o.HighWater))
+	}
+	if o.MaxQueued < 0 {
+		errs = append(errs, fmt.Errorf("queue limit %d: want 0 or more", o.MaxQueued))
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package zmtp
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -13,10 +14,10 @@ const (
 // queue holds encoded frames until the writer takes them. It is a list of
 // chunks, so a burst costs no copying of what is queued already, and the memory
 // of a burst goes back when it has been written. A body larger than a chunk gets
-// one of its own size. The queue has no limit of its own: its user watches
-// Queued and the water marks.
+// one of its own size. Above its limit, where it has one, it takes no message.
 type queue struct {
 	high, low int64 // marks, see Options
+	most      int64 // bytes, 0 = no limit
 
 	mu       sync.Mutex
 	changed  sync.Cond // for the one writer: something to write, or the end
@@ -31,8 +32,8 @@ type queue struct {
 	messages uint64    // accepted
 }
 
-func newQueue(high, low int64) *queue {
-	q := &queue{high: high, low: low}
+func newQueue(o *Options) *queue {
+	q := &queue{high: o.HighWater, low: o.LowWater, most: o.MaxQueued}
 	q.changed.L = &q.mu
 	return q
 }
@@ -44,12 +45,22 @@ func (q *queue) push(frames [][]byte) error {
 	if q.refusal != nil {
 		return q.refusal
 	}
+	if q.most > 0 && q.queued+size(frames) > q.most {
+		return fmt.Errorf("%w: %d bytes wait, want at most %d", ErrBehind, q.queued+size(frames), q.most)
+	}
 	for i, f := range frames {
 		q.appendFrame(flagsOf(i, len(frames)), f)
 	}
 	q.messages++
 	q.grown()
 	return nil
+}
+
+func size(frames [][]byte) (n int64) {
+	for _, f := range frames {
+		n += int64(len(f))
+	}
+	return n
 }
 
 // claim gives a sender the writer's place for one message, if nothing is before

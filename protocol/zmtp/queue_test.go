@@ -25,7 +25,7 @@ func pushAll(t *testing.T, q *queue, frames ...string) {
 }
 
 func TestQueue_Bytes(t *testing.T) {
-	q := newQueue(0, 0)
+	q := newQueue(&Options{})
 	pushAll(t, q, "a", "bc")
 	want := append(encode("a"), encode("bc")...)
 	if n := q.unsent(); n != int64(len(want)) {
@@ -40,7 +40,7 @@ func TestQueue_Bytes(t *testing.T) {
 }
 
 func TestQueue_NewestPongFirst(t *testing.T) {
-	q := newQueue(0, 0)
+	q := newQueue(&Options{})
 	pushAll(t, q, "message")
 	for _, context := range []string{"old", "newer", "newest"} {
 		q.setPong([]byte(context))
@@ -59,7 +59,7 @@ func TestQueue_NewestPongFirst(t *testing.T) {
 }
 
 func TestQueue_Marks(t *testing.T) {
-	q := newQueue(100, 50)
+	q := newQueue(&Options{HighWater: 100, LowWater: 50})
 	pushAll(t, q, string(make([]byte, 97))) // 99 bytes
 	if q.wrote(99) {
 		t.Error("low mark told though the high one was never reached")
@@ -81,7 +81,7 @@ func TestQueue_Marks(t *testing.T) {
 }
 
 func TestQueue_BurstMemoryGoesBack(t *testing.T) {
-	q := newQueue(0, 0)
+	q := newQueue(&Options{})
 	body := string(make([]byte, 1000))
 	for range 40 << 20 / len(body) {
 		pushAll(t, q, body)
@@ -98,7 +98,7 @@ func TestQueue_BurstMemoryGoesBack(t *testing.T) {
 }
 
 func TestQueue_LargeBodyHasItsOwnChunk(t *testing.T) {
-	q := newQueue(0, 0)
+	q := newQueue(&Options{})
 	pushAll(t, q, "small", string(make([]byte, 5*chunkSize)))
 	chunks, _ := q.take(nil)
 	total := 0
@@ -111,7 +111,7 @@ func TestQueue_LargeBodyHasItsOwnChunk(t *testing.T) {
 }
 
 func TestQueue_Seal(t *testing.T) {
-	q := newQueue(0, 0)
+	q := newQueue(&Options{})
 	pushAll(t, q, "last")
 	reason := errors.New("reason")
 	q.seal(reason)
@@ -130,7 +130,7 @@ func TestQueue_Seal(t *testing.T) {
 }
 
 func TestQueue_Kill(t *testing.T) {
-	q := newQueue(0, 0)
+	q := newQueue(&Options{})
 	pushAll(t, q, "lost")
 	q.kill(errors.New("reason"))
 	if _, more := q.take(nil); more {
