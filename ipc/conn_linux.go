@@ -41,7 +41,7 @@ func FileConn(socket *os.File) (net.Conn, error) {
 	if c.readable, err = watchFor(fd, unix.EPOLLIN); err != nil {
 		return nil, errors.Join(err, c.socket.Close())
 	}
-	if c.writable, err = watchFor(fd, unix.EPOLLONESHOT); err != nil {
+	if c.writable, err = watchFor(fd, 0); err != nil {
 		return nil, errors.Join(err, c.readable.file.Close(), c.socket.Close())
 	}
 	return c, nil
@@ -93,7 +93,7 @@ func (c *conn) receive(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Write hands over all of b. To wait it has writable listen, for one event each time.
+// Write hands over all of b.
 func (c *conn) Write(b []byte) (sent int, err error) {
 	for sent < len(b) && err == nil {
 		var n int
@@ -103,17 +103,26 @@ func (c *conn) Write(b []byte) (sent int, err error) {
 	return sent, err
 }
 
-// send waits until the socket takes something of b.
+// send waits until the socket takes something of b. As long as it waits, it has writable listen.
 func (c *conn) send(b []byte) (n int, err error) {
 	var errno syscall.Errno
+	listens := false
 	err = c.writable.raw.Read(func(epoll uintptr) bool {
 		if n, errno = transfer(syscall.SYS_SENDTO, c.fd, b); errno != unix.EAGAIN {
+			if listens {
+				_ = c.listen(epoll, 0) // it did so before
+			}
 			return true
 		}
-		event := unix.EpollEvent{Events: unix.EPOLLOUT | unix.EPOLLONESHOT}
-		return unix.EpollCtl(int(epoll), unix.EPOLL_CTL_MOD, int(c.fd), &event) != nil
+		listens = true
+		return c.listen(epoll, unix.EPOLLOUT) != nil
 	})
 	return n, outcome("sendto", err, errno)
+}
+
+// listen replaces the events of which writable's instance hears.
+func (c *conn) listen(epoll uintptr, events uint32) error {
+	return unix.EpollCtl(int(epoll), unix.EPOLL_CTL_MOD, int(c.fd), &unix.EpollEvent{Events: events})
 }
 
 // outcome is the error of a call, in the words of package net: a deadline or Close ended the wait for it, or it failed.

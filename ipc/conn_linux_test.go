@@ -172,6 +172,21 @@ func TestFileConn_WakesOnce(t *testing.T) {
 	}
 }
 
+// TestFileConn_WakesOnceAfterAWait is the same for a connection on which a Write had to wait for the other end.
+func TestFileConn_WakesOnceAfterAWait(t *testing.T) {
+	ours, theirs := connPair(t)
+	sent := await(write(ours, stuffed))
+	if _, err := io.ReadFull(theirs, make([]byte, len(stuffed))); err != nil {
+		t.Fatal(err)
+	}
+	if err := sent(t); err != nil {
+		t.Fatal(err)
+	}
+	if n := events(t, ours.(*conn)); n != 0 {
+		t.Errorf("%d events after the other end has read, want none", n)
+	}
+}
+
 // events counts what the netpoller would be told at this moment.
 func events(t *testing.T, c *conn) int {
 	t.Helper()

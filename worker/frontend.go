@@ -168,9 +168,11 @@ func (f *frontend) opened(ctx context.Context, o opened) {
 	}
 	f.watchCoordinator(ctx, s)
 	f.running.Go(func() { s.leaveHandshake(ctx) })
-	if s.complete() {
-		f.ready(joinedByHandshake)
+	if !s.complete() {
+		f.greet(ctx) // a link that was lost meanwhile is looked for at its own addresses only
+		return
 	}
+	f.ready(joinedByHandshake)
 }
 
 func (f *frontend) ready(how string) {
