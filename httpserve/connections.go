@@ -70,7 +70,7 @@ func (c *Connections) note(conn net.Conn, state fasthttp.ConnState) {
 	q := &quietConn{conn, time.Now(), state == fasthttp.StateActive}
 	c.open[conn] = c.quiet.PushBack(q)
 	if c.closing && !q.receiving {
-		cut(conn)
+		readNoMore(conn)
 	}
 	if state == fasthttp.StateNew && (c.tooMany() || c.quiet.Len() > maxQuiet) {
 		c.closeQuietest(conn)
@@ -87,7 +87,7 @@ func (c *Connections) work(conn net.Conn) (last bool) {
 		c.unlist(conn)
 		c.open[conn] = nil
 	}
-	return c.tooMany()
+	return c.closing || c.tooMany()
 }
 
 func (c *Connections) unlist(conn net.Conn) {
@@ -122,6 +122,15 @@ func (c *Connections) closeQuietest(newest net.Conn) {
 // it meets the error and says StateClosed.
 func cut(conn net.Conn) {
 	_ = Raw(conn).Close() // it is open, or closed already
+}
+
+// readNoMore ends a connection when what has been read of it is answered: behind an answer that waits to be sent there may be one more
+// request, which the server has in its buffer.
+func readNoMore(conn net.Conn) {
+	half, ok := Raw(conn).(interface{ CloseRead() error })
+	if !ok || half.CloseRead() != nil {
+		cut(conn)
+	}
 }
 
 func (c *Connections) checkEmpty() {

@@ -245,6 +245,38 @@ func TestSite_LastRequest(t *testing.T) {
 	wantStatus(t, slow, 200)
 }
 
+// TestSite_FinishPipelined answers, at its end, both requests of a client that did not wait for the first answer.
+func TestSite_FinishPipelined(t *testing.T) {
+	atWork, release := make(chan struct{}), make(chan struct{})
+	s := start(t, listen(t), Limits{Open: 9}, func(ctx *fasthttp.RequestCtx) {
+		if string(ctx.Path()) == "/slow" {
+			close(atWork)
+			<-release
+		}
+	})
+	conn := s.dial("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n" + get)
+	<-atWork
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		s.conns.Finish(10*time.Second, nil)
+	}()
+	for closing := false; !closing; {
+		s.conns.mu.Lock()
+		closing = s.conns.closing
+		s.conns.mu.Unlock()
+	}
+	close(release)
+	answers := bufio.NewReader(conn)
+	for _, last := range []bool{false, true} {
+		if a, err := http.ReadResponse(answers, nil); err != nil || a.StatusCode != 200 || a.Close != last {
+			t.Errorf("answer %+v, %v, want 200 and last %v", a, err, last)
+		}
+	}
+	wantEnd(t, conn)
+	<-finished
+}
+
 // noDescriptors is a listener in a process that can open nothing.
 type noDescriptors struct{ net.Listener }
 
