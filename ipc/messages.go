@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/goccy/go-json"
 
@@ -150,6 +151,22 @@ func (s Start) Check() error {
 	return nil
 }
 
+// ReadStart reads the first frame of a supervisor, which says everything that a process of it has to know.
+func ReadStart(r io.Reader) (Start, error) {
+	var s Start
+	f, _, err := ReadFrame(r, nil)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("start: %w", err)
+	case f.Kind != KindStart:
+		return s, fmt.Errorf("start: frame kind %d, want %d", f.Kind, KindStart)
+	}
+	if err := f.Decode(&s); err != nil {
+		return s, err
+	}
+	return s, s.Check()
+}
+
 // Check says whether h comes from a worker that this supervisor can use.
 func (h Hello) Check() error {
 	if h.Version != Version {
@@ -158,11 +175,11 @@ func (h Hello) Check() error {
 	return nil
 }
 
-// Check says whether s is one of the states a worker may report.
+// Check says whether s is one of the states a worker or a front end may report.
 func (s State) Check() error {
 	switch s.State {
 	case StateStarting, StateReady, StateReconnecting, StateDraining, StateDrained, StateListening:
 		return nil
 	}
-	return fmt.Errorf("state %q, want %s, %s, %s, %s or %s", s.State, StateStarting, StateReady, StateReconnecting, StateDraining, StateDrained)
+	return fmt.Errorf("state %q, want %s, %s, %s, %s, %s or %s", s.State, StateStarting, StateReady, StateReconnecting, StateDraining, StateDrained, StateListening)
 }

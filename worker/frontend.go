@@ -256,6 +256,7 @@ func (f *frontend) leave(stop context.CancelFunc) {
 	defer cancel()
 	f.session.close(ctx)
 	f.running.Wait()
+	f.closeMade()
 	f.session = &session{}
 	f.loop.send(context.Background(), connectedInput{})
 	f.log.Info().Msg("frontend left")
@@ -270,11 +271,17 @@ func (f *frontend) close(cause error, stop context.CancelFunc) {
 	defer cancel()
 	f.session.close(ctx)
 	f.running.Wait()
+	f.closeMade()
+}
+
+// closeMade closes the links that were made too late. The redials have ended.
+func (f *frontend) closeMade() {
 	for _, r := range f.redialing {
 		if k := <-r.madeC; k != nil {
 			k.close(expired())
 		}
 	}
+	clear(f.redialing)
 }
 
 // lingerAfter is how long closing may take: not long without a supervisor, no time at all for somebody who asked twice.

@@ -39,22 +39,6 @@ func newSupervisorLink(conn net.Conn, log *logs.Logger) *supervisorLink {
 	return &supervisorLink{conn: conn, pending: make(chan message, maxPending), done: make(chan struct{}), log: log}
 }
 
-// readStart reads the first frame, which says everything a worker has to know.
-func readStart(conn net.Conn) (ipc.Start, error) {
-	var start ipc.Start
-	f, _, err := ipc.ReadFrame(conn, nil)
-	if err != nil {
-		return start, fmt.Errorf("start: %w", err)
-	}
-	if f.Kind != ipc.KindStart {
-		return start, fmt.Errorf("start: frame kind %d, want %d", f.Kind, ipc.KindStart)
-	}
-	if err := f.Decode(&start); err != nil {
-		return start, err
-	}
-	return start, start.Check()
-}
-
 // read hands the supervisor's calls to the loop until the socket ends, and then returns errOrphaned. Calls that don't
 // concern the engine are answered here.
 func (s *supervisorLink) read(ctx context.Context, l *loop, root *logs.Root) error {
@@ -110,7 +94,7 @@ func setFilter(root *logs.Root, text string) string {
 	return ""
 }
 
-// write sends what is pending until stop, and what is left then.
+// write sends what is pending until stop.
 func (s *supervisorLink) write() error {
 	for {
 		select {

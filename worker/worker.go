@@ -52,7 +52,7 @@ type Env struct {
 // a defect of the engine; any other error says why the worker could not go on.
 func Run(env Env) error {
 	defer env.Supervisor.Close()
-	start, err := readStart(env.Supervisor)
+	start, err := ipc.ReadStart(env.Supervisor)
 	if err != nil {
 		return err
 	}

@@ -99,11 +99,11 @@ func openFrontEnd(cfg config.Config, root *logs.Root) (*frontEnd, error) {
 		DefaultMaxTokens: int(cfg.MaxNewTokens), MaxLogprobs: int(cfg.MaxLogprobs), MaxBody: int(cfg.MaxBodySize), RequestIDHeaders: cfg.EnableRequestIDHeaders,
 		Metrics: counted, Log: f.log,
 	})
-	if err == nil {
-		address := net.JoinHostPort(cfg.Host, strconv.FormatUint(cfg.Port, 10))
-		f.listener, err = listenTCP(address)
-	}
 	if err != nil {
+		f.closeEngines()
+		return nil, err
+	}
+	if f.listener, err = listenTCP(net.JoinHostPort(cfg.Host, strconv.FormatUint(cfg.Port, 10))); err != nil {
 		f.closeEngines()
 		return nil, fmt.Errorf("OpenAI API at %s port %d: %w", cfg.Host, cfg.Port, err)
 	}
@@ -167,7 +167,7 @@ func newFrontEndProcess() *cobra.Command {
 
 // runFrontEndProcess serves until the supervisor's socket ends.
 func runFrontEndProcess() error {
-	nameProcess()
+	nameProcess("vllm-vcr-front")
 	conn, err := inheritedSocket()
 	if err != nil {
 		return usageError{fmt.Errorf("this command is for a supervisor to start, use serve: %w", err)}
@@ -200,11 +200,7 @@ func runFrontEndProcess() error {
 
 // begin reads the supervisor's first frame and starts the log.
 func begin(conn net.Conn) (ipc.Start, *logs.Root, error) {
-	var start ipc.Start
-	frame, _, err := ipc.ReadFrame(conn, nil)
-	if err == nil {
-		err = errors.Join(frame.Decode(&start), start.Check())
-	}
+	start, err := ipc.ReadStart(conn)
 	if err != nil {
 		return start, nil, err
 	}

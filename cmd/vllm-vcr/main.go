@@ -117,7 +117,7 @@ vLLM frontend, Python or Rust, runs on top of it unchanged, with no model and no
 
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return errors.New("no command given, want one of play, version, completions")
+		return errors.New("no command given, want one of serve, play, frontend, version, completions")
 	}
 	text := fmt.Sprintf("unknown command %q", args[0])
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {

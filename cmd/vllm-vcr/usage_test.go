@@ -19,7 +19,7 @@ func TestUsage(t *testing.T) {
 		code   int
 		stderr []string
 	}{
-		{"no command", nil, 2, []string{"error: no command given, want one of play, version, completions", "See 'vllm-vcr --help'."}},
+		{"no command", nil, 2, []string{"error: no command given, want one of serve, play, frontend, version, completions", "See 'vllm-vcr --help'."}},
 		{"unknown command", []string{"replay"}, 2, []string{`error: unknown command "replay"`}},
 		{"slip of the pen", []string{"plya"}, 2, []string{`error: unknown command "plya", did you mean "play"?`}},
 		{"unknown flag of the root", []string{"--engine-count", "1"}, 2, []string{"unknown flag: --engine-count"}},

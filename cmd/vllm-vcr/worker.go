@@ -38,7 +38,7 @@ func newWorker() *cobra.Command {
 }
 
 func runWorker() error {
-	nameProcess()
+	nameProcess("vllm-vcr-worker")
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(workerThreads)
 	}

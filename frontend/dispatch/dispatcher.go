@@ -101,11 +101,13 @@ func (d *Dispatcher) up(rank int, r enginecore.ReadyResponse) {
 	e := d.engines[rank]
 	incarnation := e.joined(r)
 	d.observer.Joined(rank, &r)
-	if !d.adapters.openIfNone(e, incarnation) {
+	adapter, opened := d.adapters.openWith(e, incarnation, nil)
+	switch {
+	case opened:
+		d.changed(rank, nil)
+	case adapter != nil: // it must be told of them first
 		d.running.Go(func() { d.prepare(e, incarnation) })
-		return
 	}
-	d.changed(rank, nil)
 }
 
 // lost is called when an engine's connection has ended.

@@ -40,12 +40,12 @@ func (e *engine) joined(r enginecore.ReadyResponse) (incarnation uint64) {
 	return e.incarnation
 }
 
-// open has the engine take requests, unless it has gone since it joined.
-func (e *engine) open(incarnation uint64) {
+// open has the engine take requests, and reports it, unless it has gone since it joined.
+func (e *engine) open(incarnation uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.incarnation != incarnation {
-		return
+		return false
 	}
 	e.up = true
 	e.balancer.set(e.rank, true)
@@ -54,6 +54,7 @@ func (e *engine) open(incarnation uint64) {
 	default:
 		close(e.openedC)
 	}
+	return true
 }
 
 // gone takes the engine out of service and gives its streams to the caller, who ends them.

@@ -101,24 +101,17 @@ func (a *adapters) drop(name string) (id uint64, ok bool) {
 	return id, ok
 }
 
-// openIfNone opens an engine that has joined, unless there are adapters that it must be told of first.
-func (a *adapters) openIfNone(e *engine, incarnation uint64) bool {
-	_, opened := a.openWith(e, incarnation, nil)
-	return opened
-}
-
-// openWith opens an engine that was told of some adapters, or returns one that it was not told of. The registry can't change in
-// between, so no adapter is missed.
-func (a *adapters) openWith(e *engine, incarnation uint64, told map[uint64]bool) (enginecore.LoRARequest, bool) {
+// openWith opens an engine that was told of some adapters, and reports it if that is still there, or returns one that it was not told
+// of. The registry can't change in between, so no adapter is missed.
+func (a *adapters) openWith(e *engine, incarnation uint64, told map[uint64]bool) (missing *enginecore.LoRARequest, opened bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, l := range a.list {
 		if !told[l.ID] {
-			return l, false
+			return &l, false
 		}
 	}
-	e.open(incarnation)
-	return enginecore.LoRARequest{}, true
+	return nil, e.open(incarnation)
 }
 
 // prepare tells an engine of the adapters and opens it.
@@ -128,10 +121,12 @@ func (d *Dispatcher) prepare(e *engine, incarnation uint64) {
 		l, opened := d.adapters.openWith(e, incarnation, told)
 		if opened {
 			d.changed(e.rank, nil)
+		}
+		if l == nil {
 			return
 		}
 		told[l.ID] = true
-		value, err := d.client.Utility(d.life, e.rank, "add_lora", enginecore.AppendAddLoRAArgs(nil, d.version, &l))
+		value, err := d.client.Utility(d.life, e.rank, "add_lora", enginecore.AppendAddLoRAArgs(nil, d.version, l))
 		if err != nil {
 			d.refuse(fmt.Errorf("engine %d: adapter %q: %w", e.rank, l.Name, err))
 			if d.life.Err() != nil {

@@ -2,4 +2,4 @@
 
 package main
 
-func nameProcess() {}
+func nameProcess(string) {}
