@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -34,7 +35,7 @@ type version struct {
 func LoadKeyPair(certFile, keyFile string) (*KeyPair, error) {
 	p := &KeyPair{certFile: certFile, keyFile: cmp.Or(keyFile, certFile), log: logs.Nop()}
 	p.seen = p.versions()
-	pair, err := p.read()
+	pair, err := p.read(os.ReadFile) // of a pipe, too, which can be read once
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (p *KeyPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 
 // reload is called once for each change.
 func (p *KeyPair) reload() {
-	pair, err := p.read()
+	pair, err := p.read(readRegular)
 	if err != nil {
 		p.log.Error().Err(err).Msg("the changed certificate cannot be used, the one before it stays")
 		return
@@ -81,12 +82,25 @@ func versionOf(path string) version {
 	return v
 }
 
-func (p *KeyPair) read() (*tls.Certificate, error) {
-	certificate, err := os.ReadFile(p.certFile)
+// readRegular reads a file while handshakes wait: nothing that could keep them waiting is one.
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(p.keyFile)
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fmt.Errorf("%s is no regular file", path))
+	}
+	return io.ReadAll(f)
+}
+
+func (p *KeyPair) read(file func(string) ([]byte, error)) (*tls.Certificate, error) {
+	certificate, err := file(p.certFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := file(p.keyFile)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,6 +125,10 @@ func TestTLS_Reload(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSubject("second")
+	if err := syscall.Mkfifo(ln.pair.KeyFile, 0o600); err != nil { // whoever opens it to read waits for a writer
+		t.Fatal(err)
+	}
+	wantSubject("second")
 	ln.pair.Renew(t, "third")
 	wantSubject("third")
 	if _, err := io.WriteString(before, get); err != nil {
@@ -131,7 +136,7 @@ func TestTLS_Reload(t *testing.T) {
 	}
 	wantStatus(t, before, 200)
 	log := ln.log(t)
-	for text, want := range map[string]int{"certificate changed": 2, "cannot be used": 2, "failed to find any PEM data": 1, "no such file": 1} {
+	for text, want := range map[string]int{"certificate changed": 2, "cannot be used": 3, "failed to find any PEM data": 1, "no such file": 1, "is no regular file": 1} {
 		if got := strings.Count(log, text); got != want {
 			t.Errorf("%d lines with %q, want %d:\n%s", got, text, want, log)
 		}

@@ -103,6 +103,10 @@ func TestControlToken(t *testing.T) {
 	play := []string{"play", "--handshake-address", nowhere(t), "--control-address", "127.0.0.1:0", "--control-token-file"}
 	empty := file(" \n")
 	invoke(t, nil, append(play, empty)...).want(t, 1, "error: --control-token-file: "+empty+" is empty, want a token")
+	for _, text := range []string{"two\nlines", "sécret", strings.Repeat("x", 4097)} {
+		useless := file(text)
+		invoke(t, nil, append(play, useless)...).want(t, 1, fmt.Sprintf("error: --control-token-file: %s holds %d bytes, want at most 4096, one line of ASCII without blanks", useless, len(text)))
+	}
 	missing := filepath.Join(t.TempDir(), "missing")
 	invoke(t, nil, append(play, missing)...).want(t, 1, "error: --control-token-file: open "+missing+": no such file or directory")
 

@@ -182,6 +182,9 @@ func checkTrace(cfg config.Config) error {
 	return err
 }
 
+// maxToken is the longest bearer token in bytes: with other headers it has to fit into what a call may bring.
+const maxToken = 4096
+
 func readToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -193,6 +196,10 @@ func readToken(path string) (string, error) {
 	token := strings.TrimSpace(string(text))
 	if token == "" {
 		return "", fmt.Errorf("--control-token-file: %s is empty, want a token", path)
+	}
+	unsendable := func(c rune) bool { return c <= ' ' || c > '~' }
+	if at := strings.IndexFunc(token, unsendable); at >= 0 || len(token) > maxToken {
+		return "", fmt.Errorf("--control-token-file: %s holds %d bytes, want at most %d, one line of ASCII without blanks", path, len(token), maxToken)
 	}
 	return token, nil
 }
