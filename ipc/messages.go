@@ -3,6 +3,8 @@ package ipc
 import (
 	"fmt"
 	"io"
+	"math"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -70,7 +72,7 @@ const (
 	OpCommit   = "commit"   // round two: applies what was prepared under Change; answered with Config
 	OpAbort    = "abort"    // forgets what was prepared under Change
 	OpLog      = "log"      // replaces the log filter
-	OpDrain    = "drain"    // drain for Timeout seconds, then abort what is left and leave, unless Stay; answered with Unfinished
+	OpDrain    = "drain"    // drain for Timeout seconds, then abort what is left and leave, unless Stay; answered with Drain
 )
 
 // Call is one thing a supervisor wants of a worker.
@@ -93,9 +95,20 @@ type Answer struct {
 	Refused string       `json:"refused,omitempty"`
 	Config  *config.Live `json:"config,omitempty"`
 	Stats   *Stats       `json:"stats,omitempty"`
-	// Unfinished is how many requests ran or waited when a drain began.
-	Unfinished uint64    `json:"unfinished,omitempty"`
-	Requests   *Requests `json:"requests,omitempty"`
+	// Drain is what a drain has begun with.
+	Drain    *Drain    `json:"drain,omitempty"`
+	Requests *Requests `json:"requests,omitempty"`
+}
+
+// Drain tells of a drain, of one engine or of several.
+type Drain struct {
+	Unfinished uint64 `json:"unfinished"` // requests that ran or waited
+	Timeout    uint64 `json:"timeout"`    // s until what is left of them is aborted: less than was asked for where an earlier drain is under way
+}
+
+// WholeSeconds rounds d up: what has not passed is not over. A d below zero has passed.
+func WholeSeconds(d time.Duration) uint64 {
+	return uint64(math.Ceil(max(0, d).Seconds()))
 }
 
 // Stats counts the requests of one engine, or of several added up. The first four count since the last reset.

@@ -24,9 +24,9 @@ func TestDrain(t *testing.T) {
 	r.kill(1, syscall.SIGKILL)
 	r.awaitState(1, StateDead)
 	r.suspend(2)
-	unfinished, err := r.Drain(r.soon(), 0)
-	if err != nil || unfinished != 6 {
-		t.Errorf("Drain = %d, %v, want 6: those of the living", unfinished, err)
+	begun, err := r.Drain(r.soon(), 0)
+	if err != nil || begun.Unfinished != 6 {
+		t.Errorf("Drain = %+v, %v, want 6: those of the living", begun, err)
 	}
 	if err := r.end(); err != nil {
 		t.Errorf("Run = %v, want nil", err)
@@ -60,8 +60,8 @@ func TestDrain_Again(t *testing.T) {
 			arrive(t, r, 0, 1)
 			begun := time.Now()
 			for _, timeout := range []uint64{tt.first, tt.second} {
-				if unfinished, err := r.Drain(r.soon(), timeout); err != nil || unfinished != 1 {
-					t.Errorf("Drain = %d, %v, want 1", unfinished, err)
+				if begun, err := r.Drain(r.soon(), timeout); err != nil || begun != (ipc.Drain{Unfinished: 1, Timeout: min(timeout, tt.first)}) {
+					t.Errorf("Drain = %+v, %v, want 1 unfinished, and the shorter time", begun, err)
 				}
 			}
 			if stats, err := r.Stats(r.soon()); err != nil || stats.Running != 1 {
@@ -106,14 +106,14 @@ func TestDrainEngine(t *testing.T) {
 	t.Parallel()
 	r := launch(t, 3, setup{roles: []string{good}, config: onFailure})
 	arrive(t, r, 1, 5)
-	if unfinished, err := r.DrainEngine(r.soon(), 1, 60); err != nil || unfinished != 5 {
-		t.Errorf("DrainEngine = %d, %v, want 5", unfinished, err)
+	if begun, err := r.DrainEngine(r.soon(), 1, 60); err != nil || begun != (ipc.Drain{Unfinished: 5, Timeout: 60}) {
+		t.Errorf("DrainEngine = %+v, %v, want 5, and 60 s", begun, err)
 	}
 	if s := r.awaitState(1, StateDraining); s.PID == 0 {
 		t.Error("no process while it drains")
 	}
-	if unfinished, err := r.DrainEngine(r.soon(), 1, 0); err != nil || unfinished != 0 {
-		t.Errorf("DrainEngine again = %d, %v, want 0", unfinished, err)
+	if begun, err := r.DrainEngine(r.soon(), 1, 0); err != nil || begun.Unfinished != 0 {
+		t.Errorf("DrainEngine again = %+v, %v, want none unfinished", begun, err)
 	}
 	r.awaitState(1, StateDrained)
 	h := r.Health(r.soon())
@@ -149,6 +149,9 @@ func TestDrainEngine_DeadAndFrozen(t *testing.T) {
 	r.suspend(1)
 	_, err = r.DrainEngine(r.within(600*time.Millisecond), 1, 0)
 	wantSilent(t, "DrainEngine", err, 1)
+	if want := "; it drains as soon as it goes on"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("DrainEngine of a frozen engine: %v, want %q at its end", err, want)
+	}
 	r.awaitState(1, StateFrozen)
 	r.kill(1, syscall.SIGCONT)
 	r.awaitState(1, StateDrained) // it was asked, and does so once it can

@@ -322,7 +322,7 @@ func (p *puppet) perform(c ipc.Call) ipc.Answer {
 func (p *puppet) drain(c ipc.Call) ipc.Answer {
 	unfinished := p.page.Running.Load()
 	if p.role == stubborn {
-		return ipc.Answer{Unfinished: unfinished}
+		return ipc.Answer{Drain: &ipc.Drain{Unfinished: unfinished, Timeout: c.Timeout}}
 	}
 	p.count(opAbort, unfinished)
 	p.say(ipc.KindState, 0, ipc.State{State: ipc.StateDraining})
@@ -330,7 +330,7 @@ func (p *puppet) drain(c ipc.Call) ipc.Answer {
 	if c.Timeout == 0 {
 		p.say(ipc.KindState, 0, ipc.State{State: ipc.StateDrained})
 	}
-	return ipc.Answer{Unfinished: unfinished}
+	return ipc.Answer{Drain: &ipc.Drain{Unfinished: unfinished, Timeout: c.Timeout}}
 }
 
 func (p *puppet) prepare(c ipc.Call) ipc.Answer {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -35,19 +36,18 @@ func (f *Fleet) signal(s os.Signal) {
 	f.drain(f.cfg.ShutdownTimeout)
 }
 
-// Drain stops the fleet as the first signal does, with timeout in seconds, and returns how many requests were unfinished. Run
-// ends when all have ended.
-func (f *Fleet) Drain(ctx context.Context, timeout uint64) (unfinished uint64, err error) {
-	e := drainEvent{timeout, make(chan uint64, 1)}
+// Drain stops the fleet as the first signal does, with timeout in seconds. Run ends when all have ended.
+func (f *Fleet) Drain(ctx context.Context, timeout uint64) (ipc.Drain, error) {
+	e := drainEvent{timeout, make(chan ipc.Drain, 1)}
 	if err := f.send(ctx, e); err != nil {
-		return 0, err
+		return ipc.Drain{}, err
 	}
-	return <-e.unfinishedC, nil
+	return <-e.begunC, nil
 }
 
 type drainEvent struct {
-	timeout     uint64
-	unfinishedC chan uint64 // capacity 1
+	timeout uint64
+	begunC  chan ipc.Drain // capacity 1
 }
 
 func (e drainEvent) apply(f *Fleet) {
@@ -58,14 +58,24 @@ func (e drainEvent) apply(f *Fleet) {
 	}
 	f.log.Info().Uint64("unfinished", unfinished).Uint64("timeout", e.timeout).Msg("drain asked for")
 	f.drain(e.timeout)
-	e.unfinishedC <- unfinished
+	e.begunC <- ipc.Drain{Unfinished: unfinished, Timeout: ipc.WholeSeconds(time.Until(f.killAt) - f.timing.killGrace)}
 }
 
 // DrainEngine has one engine refuse new requests, finish those it has within timeout seconds, abort the rest and leave its
-// frontend. Its process stays and answers calls. index must be below Len.
-func (f *Fleet) DrainEngine(ctx context.Context, index int, timeout uint64) (unfinished uint64, err error) {
+// frontend. Its process stays and answers calls. An engine that does not answer in time drains when it goes on, which the error says.
+// index must be below Len.
+func (f *Fleet) DrainEngine(ctx context.Context, index int, timeout uint64) (ipc.Drain, error) {
 	answers, errs := f.fanOut(ctx, f.members[index:index+1], ipc.Call{Op: ipc.OpDrain, Timeout: timeout, Stay: true})
-	return answers[0].Unfinished, errs[0]
+	var silent *SilentError
+	switch {
+	case errors.As(errs[0], &silent):
+		return ipc.Drain{}, &SilentError{silent.Index, silent.Rank, silent.Reason + "; it drains as soon as it goes on"}
+	case errs[0] != nil:
+		return ipc.Drain{}, errs[0]
+	case answers[0].Drain == nil:
+		return ipc.Drain{}, fmt.Errorf("%s answered a drain without saying what it began with", name(index, f.members[index].rank))
+	}
+	return *answers[0].Drain, nil
 }
 
 // fail stops the fleet because of err. A fleet that is leaving has no use for reasons: frontends often go first.

@@ -58,7 +58,8 @@ func (l *loop) perform(now engine.Time, c ipc.Call) ipc.Answer {
 		}
 		return ipc.Answer{}
 	case ipc.OpDrain:
-		return ipc.Answer{Unfinished: l.beginDrain(now, seconds(c.Timeout), c.Stay)}
+		begun := l.beginDrain(now, seconds(c.Timeout), c.Stay)
+		return ipc.Answer{Drain: &begun}
 	default:
 		return ipc.Answer{Refused: fmt.Sprintf("operation %q is not known", c.Op)}
 	}

@@ -20,14 +20,14 @@ type drainInput struct{ timeout time.Duration }
 
 func (in drainInput) apply(l *loop, now engine.Time) { l.beginDrain(now, in.timeout, false) }
 
-// beginDrain has new requests refused; those there are have until the time-out. It returns how many those are. Of two drains
+// beginDrain has new requests refused; those there are have until the time-out. Of two drains
 // each keeps its word: the earlier deadline counts, and the worker leaves if either wants it to.
-func (l *loop) beginDrain(now engine.Time, timeout time.Duration, stays bool) uint64 {
+func (l *loop) beginDrain(now engine.Time, timeout time.Duration, stays bool) ipc.Drain {
 	unfinished := l.engine.Running() + l.engine.Waiting()
 	if l.drain.active {
 		l.drain.deadline = min(l.drain.deadline, now+timeout)
 		l.drain.stays = l.drain.stays && stays
-		return unfinished
+		return ipc.Drain{Unfinished: unfinished, Timeout: ipc.WholeSeconds(l.drain.deadline - now)}
 	}
 	l.drain = drain{active: true, deadline: now + timeout, stays: stays}
 	l.engine.Drain()
@@ -37,7 +37,7 @@ func (l *loop) beginDrain(now engine.Time, timeout time.Duration, stays bool) ui
 		message = "draining"
 	}
 	l.log.Info().Uint64("unfinished", unfinished).Dur("timeout", timeout).Msg(message)
-	return unfinished
+	return ipc.Drain{Unfinished: unfinished, Timeout: ipc.WholeSeconds(timeout)}
 }
 
 // drained says that a drain has nothing left to wait for.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -146,8 +147,8 @@ func TestDrain_Stays(t *testing.T) {
 	r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken, c.InterTokenLatency = 100, 10 }})
 	r.add(request("running", 5))
 	r.awaitCounted(1)
-	if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 60, Stay: true}); a.Unfinished != 1 {
-		t.Errorf("%d unfinished, want 1", a.Unfinished)
+	if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 60, Stay: true}); *a.Drain != (ipc.Drain{Unfinished: 1, Timeout: 60}) {
+		t.Errorf("%+v, want 1 unfinished, and 60 s", a.Drain)
 	}
 	r.awaitState(ipc.StateDraining)
 	r.add(request("late", 5))
@@ -164,8 +165,8 @@ func TestDrain_Stays(t *testing.T) {
 	if live := r.patch(1, config.Patch{{Key: "inter_token_latency", Raw: "7"}}); live.InterTokenLatency != 7 {
 		t.Errorf("latency %d after a patch, want 7", live.InterTokenLatency)
 	}
-	if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 60, Stay: true}); a.Unfinished != 0 {
-		t.Errorf("%d unfinished, want 0", a.Unfinished)
+	if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: 60, Stay: true}); a.Drain.Unfinished != 0 {
+		t.Errorf("%+v, want none unfinished", a.Drain)
 	}
 	r.call(ipc.Call{Op: ipc.OpPing})
 	r.write(ipc.KindCall, 0, ipc.Call{Op: ipc.OpDrain, Timeout: 60})
@@ -180,9 +181,10 @@ func TestDrain_EarlierDeadlineCounts(t *testing.T) {
 		r := newRig(t, rigOptions{change: func(c *config.Config) { c.TimeToFirstToken = 60_000 }})
 		r.add(request("a", 5))
 		r.awaitCounted(1)
-		for _, timeout := range timeouts {
-			if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: timeout, Stay: true}); a.Unfinished != 1 {
-				t.Errorf("%d unfinished, want 1", a.Unfinished)
+		for i, timeout := range timeouts {
+			want := ipc.Drain{Unfinished: 1, Timeout: slices.Min(timeouts[:i+1])}
+			if a := r.call(ipc.Call{Op: ipc.OpDrain, Timeout: timeout, Stay: true}); *a.Drain != want {
+				t.Errorf("drain for %d s = %+v, want %+v", timeout, a.Drain, want)
 			}
 		}
 		if got := r.outputs.awaitEnd("a"); got.finish != enginecore.FinishAbort {

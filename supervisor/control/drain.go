@@ -8,12 +8,6 @@ import (
 	"vllm-vcr/config"
 )
 
-// drainBody tells of a drain that has begun.
-type drainBody struct {
-	Unfinished uint64 `json:"unfinished"` // requests that ran or waited
-	Timeout    uint64 `json:"timeout"`    // s until what is left of them is aborted
-}
-
 func (s *Server) drain(ctx *fasthttp.RequestCtx) (any, error) {
 	timeout, err := readDrain(ctx, s.shutdownTimeout)
 	if err != nil {
@@ -21,8 +15,8 @@ func (s *Server) drain(ctx *fasthttp.RequestCtx) (any, error) {
 	}
 	call, cancel := s.deadline()
 	defer cancel()
-	unfinished, err := s.fleet.Drain(call, timeout)
-	return verdict{fasthttp.StatusAccepted, drainBody{unfinished, timeout}}, err
+	begun, err := s.fleet.Drain(call, timeout)
+	return verdict{fasthttp.StatusAccepted, begun}, err
 }
 
 func (s *Server) drainEngine(ctx *fasthttp.RequestCtx) (any, error) {
@@ -36,8 +30,8 @@ func (s *Server) drainEngine(ctx *fasthttp.RequestCtx) (any, error) {
 	}
 	call, cancel := s.deadline()
 	defer cancel()
-	unfinished, err := s.fleet.DrainEngine(call, index, timeout)
-	return verdict{fasthttp.StatusAccepted, drainBody{unfinished, timeout}}, err
+	begun, err := s.fleet.DrainEngine(call, index, timeout)
+	return verdict{fasthttp.StatusAccepted, begun}, err
 }
 
 // readDrain returns the time-out of a drain, in seconds: usual where the call has no body, or its body names none.

@@ -6,35 +6,38 @@ import (
 	"net/http"
 	"testing"
 
+	"vllm-vcr/ipc"
 	"vllm-vcr/supervisor"
 )
 
-// A drain is answered with what there is to finish, and has the time-out that was asked for.
+// A drain is answered with what there is to finish and the time there is for it: what was asked for, or less.
 func TestDrain(t *testing.T) {
 	fleet := &fakeFleet{
-		DrainFunc: func(_ context.Context, timeout uint64) (uint64, error) { return 100 + timeout, nil },
-		DrainEngineFunc: func(_ context.Context, i int, timeout uint64) (uint64, error) {
-			return uint64(1000*i) + timeout, nil
+		DrainFunc: func(_ context.Context, timeout uint64) (ipc.Drain, error) {
+			return ipc.Drain{Unfinished: 100, Timeout: min(timeout, 20)}, nil
+		},
+		DrainEngineFunc: func(_ context.Context, i int, timeout uint64) (ipc.Drain, error) {
+			return ipc.Drain{Unfinished: uint64(1000 * i), Timeout: min(timeout, 20)}, nil
 		},
 	}
 	a := start(t, fleet, nil, Options{ShutdownTimeout: 7})
 	tests := []struct {
-		body                 string
-		timeout, unfinished2 int
+		body    string
+		timeout int
 	}{
-		{"", 7, 2007},
-		{"{}", 7, 2007},
-		{`{"timeout":null}`, 7, 2007},
-		{`{"timeout":0}`, 0, 2000},
-		{`{"timeout":30}`, 30, 2030},
+		{"", 7},
+		{"{}", 7},
+		{`{"timeout":null}`, 7},
+		{`{"timeout":0}`, 0},
+		{`{"timeout":30}`, 20},
 	}
 	for _, tt := range tests {
 		t.Run(tt.body, func(t *testing.T) {
-			want := fmt.Sprintf(`{"unfinished":%d,"timeout":%d}`, 100+tt.timeout, tt.timeout)
+			want := fmt.Sprintf(`{"unfinished":100,"timeout":%d}`, tt.timeout)
 			if got := a.call(t, "POST", "/drain", tt.body); got.status != http.StatusAccepted || got.body != want {
 				t.Errorf("answer = %d %s, want 202 %s", got.status, got.body, want)
 			}
-			want = fmt.Sprintf(`{"unfinished":%d,"timeout":%d}`, tt.unfinished2, tt.timeout)
+			want = fmt.Sprintf(`{"unfinished":2000,"timeout":%d}`, tt.timeout)
 			if got := a.call(t, "POST", "/engines/2/drain", tt.body); got.status != http.StatusAccepted || got.body != want {
 				t.Errorf("engine 2 = %d %s, want 202 %s", got.status, got.body, want)
 			}
@@ -70,11 +73,11 @@ func TestDrain_Refused(t *testing.T) {
 }
 
 func TestDrain_DeadAndFrozen(t *testing.T) {
-	fleet := &fakeFleet{DrainEngineFunc: func(_ context.Context, i int, _ uint64) (uint64, error) {
+	fleet := &fakeFleet{DrainEngineFunc: func(_ context.Context, i int, _ uint64) (ipc.Drain, error) {
 		if i == 0 {
-			return 0, &supervisor.GoneError{Reason: "signal 9"}
+			return ipc.Drain{}, &supervisor.GoneError{Reason: "signal 9"}
 		}
-		return 0, &supervisor.SilentError{Index: i, Rank: i}
+		return ipc.Drain{}, &supervisor.SilentError{Index: i, Rank: i}
 	}}
 	a := start(t, fleet, nil, Options{})
 	wantError(t, a.call(t, "POST", "/engines/0/drain", ""), http.StatusInternalServerError, "engine 0 is gone: signal 9")

@@ -27,10 +27,10 @@ type Fleet interface {
 	// ResetStats sets the counters back to 0 and leaves the gauges.
 	ResetStats(ctx context.Context) error
 	// Drain has every engine refuse new requests, finish those it has within timeout seconds, abort the rest and end; then
-	// the fleet has ended. It returns how many requests there are to finish.
-	Drain(ctx context.Context, timeout uint64) (unfinished uint64, err error)
+	// the fleet has ended.
+	Drain(ctx context.Context, timeout uint64) (ipc.Drain, error)
 	// DrainEngine drains one engine, which then leaves its frontend and can still be asked.
-	DrainEngine(ctx context.Context, index int, timeout uint64) (unfinished uint64, err error)
+	DrainEngine(ctx context.Context, index int, timeout uint64) (ipc.Drain, error)
 	// ArmFault has all engines, or the one that the fault names, run into it, or none, and gives it an id.
 	ArmFault(ctx context.Context, f ipc.Fault) (supervisor.FaultStatus, error)
 	// Faults shows the faults that are active, and counts what faults did.

@@ -36,8 +36,8 @@ type fakeFleet struct {
 	EngineStatsFunc  func(context.Context, int) (ipc.Stats, error)
 	EnginesFunc      func(context.Context) []supervisor.EngineStatus
 	HealthFunc       func(context.Context) supervisor.Health
-	DrainFunc        func(context.Context, uint64) (uint64, error)
-	DrainEngineFunc  func(context.Context, int, uint64) (uint64, error)
+	DrainFunc        func(context.Context, uint64) (ipc.Drain, error)
+	DrainEngineFunc  func(context.Context, int, uint64) (ipc.Drain, error)
 
 	RequestsFunc       func(context.Context, ipc.RequestQuery) (supervisor.Requests, error)
 	EngineRequestsFunc func(context.Context, int, ipc.RequestQuery) (supervisor.Requests, error)
@@ -74,10 +74,10 @@ func (f *fakeFleet) ResetEngineConfig(ctx context.Context, i int) (config.Live, 
 func (f *fakeFleet) ResetEngineStats(ctx context.Context, i int) error {
 	return f.ResetEngineStatsFunc(ctx, i)
 }
-func (f *fakeFleet) Drain(ctx context.Context, timeout uint64) (uint64, error) {
+func (f *fakeFleet) Drain(ctx context.Context, timeout uint64) (ipc.Drain, error) {
 	return f.DrainFunc(ctx, timeout)
 }
-func (f *fakeFleet) DrainEngine(ctx context.Context, i int, timeout uint64) (uint64, error) {
+func (f *fakeFleet) DrainEngine(ctx context.Context, i int, timeout uint64) (ipc.Drain, error) {
 	return f.DrainEngineFunc(ctx, i, timeout)
 }
 func (f *fakeFleet) Requests(ctx context.Context, q ipc.RequestQuery) (supervisor.Requests, error) {

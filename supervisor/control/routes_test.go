@@ -35,8 +35,8 @@ func countingFleet(reads, changes *atomic.Int64) *fakeFleet {
 		PatchEngineFunc: func(context.Context, int, config.Patch) (config.Live, error) { return change() },
 		ResetConfigFunc: func(context.Context) (config.Live, error) { return change() },
 		ResetStatsFunc:  func(context.Context) error { changes.Add(1); return nil },
-		DrainFunc:       func(context.Context, uint64) (uint64, error) { changes.Add(1); return 0, nil },
-		DrainEngineFunc: func(context.Context, int, uint64) (uint64, error) { changes.Add(1); return 0, nil },
+		DrainFunc:       func(context.Context, uint64) (ipc.Drain, error) { changes.Add(1); return ipc.Drain{}, nil },
+		DrainEngineFunc: func(context.Context, int, uint64) (ipc.Drain, error) { changes.Add(1); return ipc.Drain{}, nil },
 
 		RequestsFunc: func(context.Context, ipc.RequestQuery) (supervisor.Requests, error) {
 			reads.Add(1)
