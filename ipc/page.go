@@ -36,7 +36,7 @@ type counters struct {
 	LogDropped atomic.Uint64
 	// Goroutines is how many the process had at its last call; 0 = it is gone, or has had none.
 	Goroutines atomic.Uint64
-	// JournalKept is how many finished requests the process remembers; JournalDropped counts those forgotten.
+	// JournalKept is how many finished requests the process remembers; JournalDropped counts those forgotten, lost ones included.
 	JournalKept, JournalDropped atomic.Uint64
 	// FaultsApplied counts how often faults have struck, in the order of [FaultKinds].
 	FaultsApplied [faultKinds]atomic.Uint64
@@ -93,7 +93,7 @@ func (p *Page) Reset() {
 }
 
 // CloseLedger accounts for a process that is gone: what it had taken and not ended is failed and lost, and nothing runs
-// or waits any more. What it remembered is forgotten. It returns how many requests were lost.
+// or waits any more. Whatever the journal could show is forgotten. It returns how many requests were lost.
 func (p *Page) CloseLedger() uint64 {
 	ended := p.Completed.Load() + p.Failed.Load() + p.Aborted.Load()
 	received := max(p.Received.Load(), ended) // a kill may fall between two stores
@@ -106,6 +106,7 @@ func (p *Page) CloseLedger() uint64 {
 	p.HeldBytes.Store(0)
 	p.Saturated.Store(0)
 	p.Goroutines.Store(0)
-	p.JournalDropped.Add(p.JournalKept.Swap(0))
+	p.JournalKept.Store(0)
+	p.JournalDropped.Store(received) // all there ever were have ended, and nobody remembers one
 	return lost
 }

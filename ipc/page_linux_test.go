@@ -141,6 +141,7 @@ func TestPage_CloseLedger(t *testing.T) {
 			ours, theirs := newPage(t)
 			set(theirs, c.before)
 			theirs.HeldBytes.Store(5)
+			theirs.JournalKept.Store(c.before.Completed)
 			if got := ours.CloseLedger(); got != c.lost {
 				t.Errorf("CloseLedger = %d, want %d", got, c.lost)
 			}
@@ -149,6 +150,9 @@ func TestPage_CloseLedger(t *testing.T) {
 			}
 			if got := ours.Lost.Load(); got != c.lost {
 				t.Errorf("lost = %d, want %d", got, c.lost)
+			}
+			if kept, dropped := ours.JournalKept.Load(), ours.JournalDropped.Load(); kept != 0 || dropped != c.after.Received {
+				t.Errorf("the journal keeps %d and has dropped %d, want 0 and %d", kept, dropped, c.after.Received)
 			}
 			if got := ours.HeldBytes.Load(); got != 0 {
 				t.Errorf("held bytes = %d, want 0", got)
