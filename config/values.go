@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
 )
@@ -53,7 +52,7 @@ func (v numberValue) Set(text string) error {
 func (v numberValue) SetJSON(raw []byte) error {
 	n, err := strconv.ParseUint(string(raw), 10, 64)
 	if err != nil {
-		return fmt.Errorf("want an integer from 0 to %d", uint64(math.MaxUint64))
+		return wanted(v)
 	}
 	*v.p = n
 	return nil

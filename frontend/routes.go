@@ -74,6 +74,9 @@ func (s *Server) handler() fasthttp.RequestHandler {
 		if strings.HasPrefix(path, "/v1/models/") {
 			path = "/v1/models/{model:*}"
 		}
+		if allowed[path] == nil { // as of OPTIONS *
+			return openai.HTTP(http.StatusNotFound, "Not Found: %.100s", c.ctx.Path())
+		}
 		allow := strings.Join(allowed[path], ", ")
 		c.ctx.Response.Header.Set(fasthttp.HeaderAllow, allow)
 		return openai.HTTP(http.StatusMethodNotAllowed, "Method Not Allowed: %.20s, want %s", c.ctx.Method(), allow)

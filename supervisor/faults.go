@@ -163,7 +163,7 @@ func (f *Fleet) Faults(ctx context.Context) (Faults, error) {
 
 // ClearFault takes a fault back from every engine that has it. Where none is active under the id the error is ErrNoFault.
 func (f *Fleet) ClearFault(ctx context.Context, id uint64) error {
-	return f.clear(ctx, func(a *armedFault) bool { return a.ID == id }, ErrNoFault)
+	return f.clear(ctx, func(a *armedFault) bool { return a.ID == id }, fmt.Errorf("fault %d: %w", id, ErrNoFault))
 }
 
 // ClearFaults takes every fault back.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func TestFaults_ArmAndClear(t *testing.T) {
 	wantAll(t, "ids", []uint64{r.armedIn(0), r.armedIn(1), r.armedIn(2)}, 1, 3, 1)
 	wantAll(t, "faults_active", []uint64{r.Engines(r.soon())[0].FaultsActive, r.Engines(r.soon())[1].FaultsActive}, 1, 2)
 
-	if err := r.ClearFault(r.soon(), 99); !errors.Is(err, ErrNoFault) {
+	if err := r.ClearFault(r.soon(), 99); !errors.Is(err, ErrNoFault) || !strings.Contains(err.Error(), "fault 99") {
 		t.Errorf("ClearFault of one that there is not: %v, want %v", err, ErrNoFault)
 	}
 	if err := r.ClearFault(r.soon(), one); err != nil {

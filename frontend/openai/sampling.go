@@ -150,7 +150,9 @@ func checkLogprobs(param string, n *int64, l Limits) error {
 		return nil
 	case *n < -1:
 		return BadRequest(param, "%s must be non-negative or -1, got %d.", param, *n)
-	case l.MaxLogprobs >= 0 && (*n > int64(l.MaxLogprobs) || *n == -1):
+	case l.MaxLogprobs >= 0 && *n == -1:
+		return BadRequest(param, "%s of -1 asks for the whole vocabulary, which is more than the %d that are allowed.", param, l.MaxLogprobs)
+	case l.MaxLogprobs >= 0 && *n > int64(l.MaxLogprobs):
 		return BadRequest(param, "%s of %d is more than the %d that are allowed.", param, *n, l.MaxLogprobs)
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// Strings is one string or a list of them.
+// Strings is what stop takes: one string or a list of them.
 type Strings []string
 
 // UnmarshalJSON takes a string or a list of strings.
@@ -16,15 +16,15 @@ func (s *Strings) UnmarshalJSON(b []byte) error {
 		*s = make(Strings, 1)
 		return json.Unmarshal(b, &(*s)[0])
 	}
-	var list []*string
+	var list []json.RawMessage
 	if err := json.Unmarshal(b, &list); err != nil {
-		return Malformed("", "the value is %s, want a string or an array of strings", describe(b))
+		return Malformed("stop", "stop is %s, want a string or an array of strings", describe(b))
 	}
-	for _, each := range list {
-		if each == nil {
-			return Malformed("", "an array holds null, want only strings")
+	*s = make(Strings, len(list))
+	for i, each := range list {
+		if describe(each) != "a string" || json.Unmarshal(each, &(*s)[i]) != nil {
+			return Malformed("stop", "stop[%d] is %s, want a string", i, describe(each))
 		}
-		*s = append(*s, *each)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func decodeFault(body []byte, engines int) (ipc.Fault, error) {
 		case key == "kind":
 			kind, err = faultKind(raw)
 		default:
-			given[key], err = faultValue(key, raw)
+			given[key], err = faultValue(key, raw, engines)
 		}
 		return err
 	})
@@ -73,12 +73,25 @@ func faultKind(raw []byte) (string, error) {
 	return kind, nil
 }
 
-func faultValue(key string, raw []byte) (uint64, error) {
+func faultValue(key string, raw []byte, engines int) (uint64, error) {
 	n, err := strconv.ParseUint(string(raw), 10, 64)
 	if err != nil {
-		return 0, faultf(fasthttp.StatusUnprocessableEntity, "%s: %s: want an integer from 0 to %d", key, shorten(string(raw)), uint64(math.MaxUint64))
+		number := faultNumbers[slices.IndexFunc(faultNumbers, func(n faultNumber) bool { return n.key == key })]
+		return 0, faultf(fasthttp.StatusUnprocessableEntity, "%s: %s: %s", key, shorten(string(raw)), number.wanted(engines))
 	}
 	return n, nil
+}
+
+// greatest is the largest number that is allowed where there are so many engines.
+func (n *faultNumber) greatest(engines int) uint64 {
+	if n.key == "engine" {
+		return uint64(engines - 1)
+	}
+	return n.most
+}
+
+func (n *faultNumber) wanted(engines int) string {
+	return fmt.Sprintf("want an integer from %d to %d", n.least, n.greatest(engines))
 }
 
 // checkFaultKeys compares the keys with what the kind has a use for.
@@ -101,12 +114,8 @@ func checkFaultKeys(kind string, given map[string]uint64) error {
 func checkFaultRanges(given map[string]uint64, engines int) error {
 	var faults []string
 	for _, number := range faultNumbers {
-		most := number.most
-		if number.key == "engine" {
-			most = uint64(engines - 1)
-		}
-		if value, there := given[number.key]; there && (value < number.least || value > most) {
-			faults = append(faults, fmt.Sprintf("%s: %d: want an integer from %d to %d", number.key, value, number.least, most))
+		if value, there := given[number.key]; there && (value < number.least || value > number.greatest(engines)) {
+			faults = append(faults, fmt.Sprintf("%s: %d: %s", number.key, value, number.wanted(engines)))
 		}
 	}
 	if len(faults) > 0 {

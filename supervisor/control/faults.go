@@ -32,7 +32,11 @@ func (s *Server) getFaults(ctx *fasthttp.RequestCtx) (any, error) {
 	return s.fleet.Faults(call)
 }
 
+// deleteFaults takes no choice: one that it passed over would take back what was to stay.
 func (s *Server) deleteFaults(ctx *fasthttp.RequestCtx) (any, error) {
+	if query, body := ctx.URI().QueryString(), ctx.PostBody(); len(query)+len(body) > 0 {
+		return nil, faultf(fasthttp.StatusBadRequest, "query %q and a body of %d bytes: DELETE /faults takes neither and takes every fault back; /faults/{id} is one of them", shorten(string(query)), len(body))
+	}
 	call, cancel := s.deadline()
 	defer cancel()
 	return nil, s.fleet.ClearFaults(call)

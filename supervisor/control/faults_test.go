@@ -117,6 +117,8 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	wantError(t, a.call(t, "DELETE", "/faults/8", ""), http.StatusNotFound, "no such fault is active")
+	wantError(t, a.call(t, "DELETE", "/faults?kind=error", ""), http.StatusBadRequest, `query "kind=error" and a body of 0 bytes`)
+	wantError(t, a.call(t, "DELETE", "/faults", `{"kind":"error"}`), http.StatusBadRequest, "a body of 16 bytes")
 	for _, id := range []string{"07", "x", "-1", "18446744073709551616", "7.0"} {
 		wantError(t, a.call(t, "DELETE", "/faults/"+id, ""), http.StatusNotFound, fmt.Sprintf("fault %q: no such fault", id))
 	}

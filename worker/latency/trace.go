@@ -125,7 +125,14 @@ func isMeta(line []byte, m *meta) bool {
 
 func parseRecord(line []byte) (record, error) {
 	var r record
-	if err := json.Unmarshal(line, &r); err != nil {
+	err := json.Unmarshal(line, &r)
+	var shape *json.UnmarshalTypeError
+	switch {
+	case line[0] != '{':
+		return r, fmt.Errorf("%.40q is no JSON object", line)
+	case errors.As(err, &shape):
+		return r, fmt.Errorf("%s: a %s, which is not what the format has there", shape.Field, shape.Value)
+	case err != nil:
 		return r, err
 	}
 	return r, r.check()

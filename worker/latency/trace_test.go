@@ -18,6 +18,8 @@ func TestRead_Refuses(t *testing.T) {
 		{"blank lines only", "\n \n", "", "no records"},
 		{"meta only", `{"meta":{"model":"m"}}`, "", "no records"},
 		{"not JSON", good + "\nnonsense", "", "line 2"},
+		{"no object", "[1]", "", `line 1: "[1]" is no JSON object`},
+		{"a text for a number", `{"prompt_tokens":"x"}`, "", "line 1: prompt_tokens: a string, which is not what the format has there"},
 		{"meta later", good + "\n" + `{"meta":{}}`, "", "line 2: prompt_tokens is missing"},
 		{"no prompt", `{"output_tokens":1,"ttft_ms":1}`, "", "line 1: prompt_tokens is missing"},
 		{"no output", `{"prompt_tokens":1,"ttft_ms":1}`, "", "output_tokens is missing"},
