@@ -339,6 +339,25 @@ func TestCompletions_KVTransfer(t *testing.T) {
 	}
 }
 
+// The route of tokens knows an engine's arguments by the engine's own name for them.
+func TestGenerate_EngineArguments(t *testing.T) {
+	for name, status := range map[string]int{
+		`"extra_args":{"a":1}`: 200, `"vllm_xargs":{"a":1}`: 200, `"extra_args":{"a":1},"vllm_xargs":{"a":1}`: 400, `"extra_args":[]`: 400,
+	} {
+		engines, got := answers(step{chunk: dispatch.Chunk{Tokens: []uint32{64}, Finish: enginecore.FinishLength}})
+		a := start(t, engines)
+		if r := a.post("/inference/v1/generate", `{"token_ids":[1],"sampling_params":{"max_tokens":1,`+name+`}}`); r.status != status {
+			t.Errorf("%s: %d %s, want %d", name, r.status, r.body, status)
+		}
+		if status != 200 {
+			continue
+		}
+		if diff := cmp.Diff(map[string]any{"a": 1.0}, object(t, string(jsonOf((*got)[0].Sampling.ExtraArgs)))); diff != "" {
+			t.Errorf("%s: sent (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func rawMap(t *testing.T, m map[string]any) msgp.Raw {
 	t.Helper()
 	b, err := msgp.AppendIntf(nil, m)

@@ -1,5 +1,7 @@
 package openai
 
+import "github.com/goccy/go-json"
+
 // GenerateRequest is the body of POST /inference/v1/generate: token ids in, token ids out.
 type GenerateRequest struct {
 	Common
@@ -11,9 +13,22 @@ type GenerateRequest struct {
 // GenerateSampling are vLLM's own sampling parameters, as the engine knows them.
 type GenerateSampling struct {
 	Sampling
-	MaxTokens      *int64   `json:"max_tokens"` // nil = 16
-	Logprobs       *int64   `json:"logprobs"`
-	TraceDecodeIDs []uint32 `json:"trace_decode_token_ids"` // the tokens to answer with
+	MaxTokens      *int64          `json:"max_tokens"` // nil = 16
+	Logprobs       *int64          `json:"logprobs"`
+	TraceDecodeIDs []uint32        `json:"trace_decode_token_ids"` // the tokens to answer with
+	EngineArgs     json.RawMessage `json:"extra_args"`             // what other routes, and this one too, call vllm_xargs
+}
+
+// settle leaves one name for what has two.
+func (s *GenerateSampling) settle() error {
+	switch {
+	case isNull(s.EngineArgs):
+		return nil
+	case !isNull(s.ExtraArgs):
+		return BadRequest("extra_args", "extra_args and vllm_xargs are two names of one thing: give one of them.")
+	}
+	s.ExtraArgs = s.EngineArgs
+	return checkObject("extra_args", s.EngineArgs)
 }
 
 // Check refuses what no server with these limits answers. The error is an [*Error].
@@ -25,7 +40,7 @@ func (r *GenerateRequest) Check(l Limits) error {
 		return BadRequest("sampling_params", "sampling_params.stop needs text, and this route has none: use stop_token_ids.")
 	}
 	for _, check := range []func() error{
-		r.Common.check, r.Streaming.check,
+		r.Common.check, r.Streaming.check, r.Sampling.settle,
 		func() error { return checkIDs("token_ids", r.TokenIDs, l) },
 		func() error { return checkIDs("trace_decode_token_ids", r.Sampling.TraceDecodeIDs, l) },
 		func() error { return r.Sampling.check(l) },
