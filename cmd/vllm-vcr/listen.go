@@ -6,6 +6,7 @@ import (
 
 	"vllm-vcr/config"
 	"vllm-vcr/httpserve"
+	"vllm-vcr/unixsocket"
 )
 
 // listenControl opens the control API's socket before anything starts, so that a taken port ends the program at once.
@@ -22,7 +23,7 @@ func listenControl(address string) (net.Listener, error) {
 
 func open(address string) (net.Listener, error) {
 	if path, ok := config.SocketPath(address); ok {
-		return httpserve.ListenUnix(path)
+		return unixsocket.Listen(path)
 	}
 	return listenTCP(address)
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"time"
+	"vllm-vcr/unixsocket"
 )
 
 // maxWaiting bounds the connections of a listener that Accept hasn't returned,
@@ -56,7 +57,7 @@ func Listen(address string, o Options) (*Listener, error) {
 
 func bind(at endpoint) (net.Listener, error) {
 	if at.network == "unix" {
-		return bindSocketFile(at.path)
+		return unixsocket.Listen(at.path)
 	}
 	return net.Listen(at.network, at.netAddress())
 }

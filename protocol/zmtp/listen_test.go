@@ -109,7 +109,7 @@ func TestListen_SocketFileInTheWay(t *testing.T) {
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = ln.Close()
 
-	if _, err := Listen("ipc://"+file, Options{Type: Router}); err == nil || !strings.Contains(err.Error(), "not a socket") {
+	if _, err := Listen("ipc://"+file, Options{Type: Router}); err == nil || !strings.Contains(err.Error(), "is no socket") {
 		t.Errorf("on a file: error = %v, want one that says it is no socket", err)
 	}
 	if b, err := os.ReadFile(file); string(b) != "precious" {

@@ -44,18 +44,3 @@ func (e *Engine) unblock(r *Request) {
 	e.blocked[last] = nil
 	e.blocked = e.blocked[:last]
 }
-
-// AdapterLoad returns how many requests run and wait with each adapter. The maps are the caller's.
-func (e *Engine) AdapterLoad() (running, waiting map[string]uint64) {
-	running, waiting = map[string]uint64{}, map[string]uint64{}
-	for r, runs := range e.Unfinished() {
-		switch {
-		case r.Adapter == "":
-		case runs:
-			running[r.Adapter]++
-		default:
-			waiting[r.Adapter]++
-		}
-	}
-	return running, waiting
-}

@@ -153,7 +153,7 @@ func (s *scenario) command(words []string) {
 	case "run":
 		s.run(s.duration(args[0]))
 	case "load":
-		running, waiting := s.engine.AdapterLoad()
+		running, waiting := s.adapters()
 		s.print("running %v waiting %v skipped %d usage %.2f", running, waiting, s.engine.Skipped(), s.engine.Usage())
 	case "counts":
 		c := s.engine.Counts()
@@ -162,6 +162,21 @@ func (s *scenario) command(words []string) {
 	default:
 		s.t.Fatalf("unknown command %q", name)
 	}
+}
+
+// adapters are how many requests run and wait with each.
+func (s *scenario) adapters() (running, waiting map[string]uint64) {
+	running, waiting = map[string]uint64{}, map[string]uint64{}
+	for r, runs := range s.engine.Unfinished() {
+		switch {
+		case r.Adapter == "":
+		case runs:
+			running[r.Adapter]++
+		default:
+			waiting[r.Adapter]++
+		}
+	}
+	return running, waiting
 }
 
 func (s *scenario) step() Time {

@@ -1,4 +1,6 @@
-package httpserve
+// Package unixsocket listens at sockets of the file system to which only processes of this user can connect. It knows nothing of what
+// is said there.
+package unixsocket
 
 import (
 	"context"
@@ -14,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ListenUnix listens at a Unix socket that only processes of this user can connect to: its file has mode 0600 from its first
+// Listen listens at a Unix socket that only processes of this user can connect to: its file has mode 0600 from its first
 // moment, which is all that is needed to keep other users out. Closing the listener removes the file. A file that is there
 // already is replaced if it is a socket of this user at which nobody listens, as a process leaves it that was killed; any
-// other is an error. The path has at most 107 bytes.
-func ListenUnix(path string) (net.Listener, error) {
+// other is an error, [syscall.EADDRINUSE] where somebody listens at it. The path has at most 107 bytes.
+func Listen(path string) (net.Listener, error) {
 	unlock, err := lockFolder(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -74,7 +76,7 @@ func bindPrivate(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(err, own.Close())
 	}
-	return &unixListener{UnixListener: own, path: path, file: file}, nil
+	return &listener{UnixListener: own, path: path, file: file}, nil
 }
 
 // removeStale removes the socket of a dead process of this user, and nothing else.
@@ -93,15 +95,15 @@ func removeStale(path string) error {
 	switch {
 	case err == nil:
 		_ = conn.Close() // it was opened to see that somebody listens
-		return fmt.Errorf("%s is in use: another process listens at it", path)
+		return fmt.Errorf("%s is in use: another process listens at it: %w", path, syscall.EADDRINUSE)
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%s may be in use: %w", path, err)
 	}
 	return os.Remove(path)
 }
 
-// unixListener removes its socket's file, unless somebody has put another one in its place.
-type unixListener struct {
+// listener removes its socket's file, unless somebody has put another one in its place.
+type listener struct {
 	*net.UnixListener
 	path   string
 	file   os.FileInfo
@@ -109,7 +111,7 @@ type unixListener struct {
 }
 
 // Close implements net.Listener.
-func (l *unixListener) Close() error {
+func (l *listener) Close() error {
 	l.remove.Do(func() {
 		if there, err := os.Lstat(l.path); err == nil && os.SameFile(there, l.file) {
 			_ = os.Remove(l.path) // what is left nobody listens at, so the next start removes it
