@@ -13,9 +13,9 @@ import (
 // caller is what the outputs have to know of a request, beyond what the engine knows.
 type caller struct {
 	id      enginecore.EncodedID
+	scores  *scores               // nil = no log probabilities wanted
 	stop    enginecore.StopReason // told where the request ends with Stop
 	adapter uint64                // id of the LoRA adapter, 0 = none
-	scores  *scores               // nil = no log probabilities wanted
 	pooled  uint64                // seed of the answer to a pooling request
 	pooling bool
 	fault   string // what is wrong with an argument, "" = nothing

@@ -54,6 +54,7 @@ func (e *Engine) enqueue(now Time, r *Request) {
 	e.arrivals++
 	r.arrival = e.arrivals
 	r.seed = tokenSeed(e.cfg.Seed, e.cfg.Index, r.ID)
+	r.plain = !r.Pooling && r.Forced == nil && r.Avoid == nil && r.Prompt == nil
 	r.length = r.MaxTokens
 	if r.StopAfter > 0 {
 		r.length = min(r.length, r.StopAfter)

@@ -5,8 +5,14 @@ import "math/rand/v2"
 // Request is one request of a frontend. The caller fills the exported fields, hands it to [Engine.Add] and does not
 // change it again; the engine owns it from then on.
 type Request struct {
+	progress
+
+	Caller any    // the caller's own; the engine never looks at it
+	Own    *Own   // what it sets for itself; nil = nothing
+	Client uint32 // which of the frontend's API servers it came from, and goes back to
+	pace   *Params
+
 	ID           string
-	Client       uint32  // which of the frontend's API servers it came from, and goes back to
 	PromptTokens uint64  // length of the prompt
 	MaxTokens    uint64  // tokens to generate
 	Priority     int64   // smaller is earlier, under the priority policy
@@ -14,7 +20,6 @@ type Request struct {
 	Pooling      bool    // wants one answer about its prompt instead of tokens
 	AbortAtOnce  bool    // is queued and aborted in one go
 	Adapter      string  // LoRA adapter, "" = the base model
-	Caller       any     // the caller's own; the engine never looks at it
 
 	// Forced are the first tokens to hand out, whatever the source says.
 	Forced []uint32
@@ -27,37 +32,40 @@ type Request struct {
 	MaxHeld uint64
 	// Prompt is what a Source is given of the prompt; nil where none wants it.
 	Prompt []uint32
-	// Own is what it sets for itself; nil = nothing.
-	Own *Own
 
 	Arrived  Time // when Add took it
 	Admitted Time // when it got its slot
 
-	state    state
 	pos      int    // place in the queue or the day that holds it
 	day      *day   // of the calendar, nil = it is in none
 	arrival  uint64 // sequence number of its arrival
 	turn     uint64 // sequence number of its admission
-	pace     *Params
 	ready    Time   // admission and time to first token: the earliest due time of the first chunk
-	due      Time   // exact due time of the next chunk
 	leave    Time   // due rounded up to the grid
 	unfilled uint64 // prompt tokens not yet prefilled
 	share    uint64 // its part of Engine.backlog
 
-	length    uint64 // tokens to generate: MaxTokens, or less
-	bound     uint64 // tokens to generate before a fault strikes: length, where none will
-	generated uint64 // tokens that fell due
-	emitted   uint64 // tokens handed over
+	blocks uint64 // KV blocks it holds
+
+	random *rand.Rand // where Own is set
+	faults []*Fault   // that will strike it, in order
+}
+
+// progress is what each token of a request looks at. It fills one cache line, the first: with thousands of requests the rest of them is not
+// in the cache.
+type progress struct {
+	state     state
 	decodes   bool   // counts in Engine.decoding
 	held      bool   // is in its client's list of held requests
+	failing   bool   // the first of its faults ends it once its reader has taken all
+	plain     bool   // its tokens are the source's alone
+	generated uint64 // tokens that fell due
+	emitted   uint64 // tokens handed over
+	length    uint64 // tokens to generate: MaxTokens, or less
+	bound     uint64 // tokens to generate before a fault strikes: length, where none will
+	room      uint64 // tokens that fit into the last of its KV blocks
 	seed      uint64 // of its token stream
-	blocks    uint64 // KV blocks it holds
-	room      uint64 // tokens that fit into the last of them
-
-	random  *rand.Rand // where Own is set
-	faults  []*Fault   // that will strike it, in order
-	failing bool       // the first of them ends it once its reader has taken all
+	due       Time   // exact due time of the next chunk
 }
 
 // finish is the reason of an end that was not cut short.

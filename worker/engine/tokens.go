@@ -10,6 +10,10 @@ type Source interface {
 // generate returns the last n of the tokens that r has been handed, valid until the next call.
 func (e *Engine) generate(r *Request, n uint64) []uint32 {
 	e.tokens = e.tokens[:0]
+	if r.plain && n == 1 {
+		e.tokens = append(e.tokens, e.cfg.Source.Token(r.seed, r.emitted-1, nil))
+		return e.tokens
+	}
 	if r.Pooling {
 		return e.tokens
 	}
