@@ -39,6 +39,8 @@ type Companion struct {
 	drained atomic.Bool // it was told to drain: that it ends is no surprise
 	past    past        // belongs to Run
 	running sync.WaitGroup
+
+	restarts atomic.Uint64 // processes after the first
 }
 
 // body is one process of a companion.
@@ -197,6 +199,7 @@ func (c *Companion) again() string {
 	}
 	switch {
 	case err == nil:
+		c.restarts.Add(1)
 		c.log.Info().Int("pid", b.pid()).Msg("front end was started again")
 		return ""
 	case b == nil:
@@ -205,6 +208,9 @@ func (c *Companion) again() string {
 	b.kill()
 	return err.Error() + "; " + c.life()
 }
+
+// Restarts counts the processes that have taken the place of one before them. It may be called from any goroutine.
+func (c *Companion) Restarts() uint64 { return c.restarts.Load() }
 
 func (c *Companion) stopped() bool {
 	select {

@@ -149,10 +149,14 @@ func (h *house) runFleet(frontEnd *supervisor.Companion) error {
 		return nil
 	}, func(error) { cancel() })
 	if h.listener != nil {
-		api := control.NewServer(fleet, filters{fleet, frontEnd}, control.Options{
+		o := control.Options{
 			Timeout: time.Duration(cfg.ControlTimeout) * time.Second, ShutdownTimeout: cfg.ShutdownTimeout,
 			Token: h.token, Bound: h.listener.Addr().String(), Log: h.root.Target(logs.Control),
-		})
+		}
+		if frontEnd != nil {
+			o.FrontEndRestarts = frontEnd.Restarts
+		}
+		api := control.NewServer(fleet, filters{fleet, frontEnd}, o)
 		g.Add(func() error { return api.Serve(h.listener) }, func(error) { api.Stop() })
 	}
 	return g.Run()

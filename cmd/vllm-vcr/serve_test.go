@@ -134,6 +134,9 @@ func TestServe_FrontEndComesBack(t *testing.T) {
 	for range 4 {
 		p.wantAnswer(t, 3)
 	}
+	if text := p.get(t, "/metrics"); !strings.Contains(text, "\nvllm_vcr_front_end_restarts_total 1\n") {
+		t.Errorf("metrics do not tell of one restart:\n%s", text)
+	}
 	p.awaitStats(t, `"requests_received":6,"requests_completed":5,"requests_failed":0,"requests_aborted":1,"running":0,"waiting":0`)
 	p.signal(t, syscall.SIGTERM)
 	p.wantEnd(t, 0, 3*time.Second)

@@ -76,6 +76,11 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) (any, error) {
 	call, cancel := s.deadline()
 	defer cancel()
 	registry := prometheus.NewRegistry() // of this scrape, since what it shows was asked under this call's deadline
+	if s.frontEndRestarts != nil {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "vllm_vcr_front_end_restarts_total", Help: "Times the front end's process was started again.",
+		}, func() float64 { return float64(s.frontEndRestarts()) }))
+	}
 	registry.MustRegister(snapshot(s.fleet.Engines(call)), collectors.NewGoCollector(collectors.WithGoCollectorMemStatsMetricsDisabled()), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	families, err := registry.Gather()
 	if err != nil {

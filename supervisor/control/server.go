@@ -48,6 +48,8 @@ type Options struct {
 	// must name this machine as their Host; an empty or unreadable one counts as loopback, and so does the path of a Unix
 	// socket.
 	Bound string
+	// FrontEndRestarts counts the processes of the front end after the first; nil means that there is no front end.
+	FrontEndRestarts func() uint64
 	// Log takes the API's own lines; nil means none.
 	Log *logs.Logger
 }
@@ -58,10 +60,12 @@ type Server struct {
 	filter          LogFilter
 	timeout         time.Duration
 	shutdownTimeout uint64 // s
-	guard           guard
-	log             *logs.Logger
-	http            *fasthttp.Server
-	conns           *httpserve.Connections
+	// frontEndRestarts is nil where there is no front end.
+	frontEndRestarts func() uint64
+	guard            guard
+	log              *logs.Logger
+	http             *fasthttp.Server
+	conns            *httpserve.Connections
 
 	life  context.Context // ends when handlers have had their time after Stop
 	end   context.CancelFunc
@@ -73,14 +77,15 @@ type Server struct {
 // methods are called from many goroutines at once and must return soon after their context ends.
 func NewServer(fleet Fleet, filter LogFilter, o Options) *Server {
 	s := &Server{
-		fleet:           fleet,
-		filter:          filter,
-		timeout:         cmp.Or(o.Timeout, defaultTimeout),
-		shutdownTimeout: o.ShutdownTimeout,
-		guard:           newGuard(o.Bound, o.Token),
-		log:             cmp.Or(o.Log, logs.Nop()),
-		conns:           httpserve.NewConnections(httpserve.Limits{Open: httpserve.HalfOfDescriptors(maxConnections)}),
-		stopC:           make(chan struct{}),
+		fleet:            fleet,
+		filter:           filter,
+		timeout:          cmp.Or(o.Timeout, defaultTimeout),
+		shutdownTimeout:  o.ShutdownTimeout,
+		frontEndRestarts: o.FrontEndRestarts,
+		guard:            newGuard(o.Bound, o.Token),
+		log:              cmp.Or(o.Log, logs.Nop()),
+		conns:            httpserve.NewConnections(httpserve.Limits{Open: httpserve.HalfOfDescriptors(maxConnections)}),
+		stopC:            make(chan struct{}),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.http = &fasthttp.Server{

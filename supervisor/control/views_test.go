@@ -119,6 +119,20 @@ func TestEngines_Config(t *testing.T) {
 	wantError(t, a.call(t, "PATCH", "/engines/1/config", `{"max_num_seqs":0}`), http.StatusBadRequest, "max_num_seqs: 0")
 }
 
+// How often the front end was started again is told where there is one.
+func TestMetrics_FrontEnd(t *testing.T) {
+	for restarts, want := range map[uint64]string{0: "vllm_vcr_front_end_restarts_total 0\n", 3: "vllm_vcr_front_end_restarts_total 3\n"} {
+		o := Options{FrontEndRestarts: func() uint64 { return restarts }}
+		if got := start(t, &fakeFleet{EnginesFunc: twoEngines}, nil, o).call(t, "GET", "/metrics", ""); !strings.Contains(got.body, want) {
+			t.Errorf("no line %q in %s", want, got.body)
+		}
+	}
+	got := start(t, &fakeFleet{EnginesFunc: twoEngines}, nil, Options{}).call(t, "GET", "/metrics", "")
+	if strings.Contains(got.body, "front_end") {
+		t.Errorf("a front end that there is none: %s", got.body)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	got := start(t, &fakeFleet{EnginesFunc: twoEngines}, nil, Options{}).call(t, "GET", "/metrics", "")
 	if contentType := got.header.Get("Content-Type"); got.status != http.StatusOK || !strings.HasPrefix(contentType, "text/plain; version=0.0.4") {
