@@ -96,11 +96,21 @@ func (c *Companion) start(ctx context.Context) (ipc.State, error) {
 	case s := <-b.heardC:
 		return s, nil
 	case <-b.goneC:
-		return ipc.State{}, errors.New("front end: it ended before it listened")
+		return b.lastWord()
 	case <-c.stopC:
 		return ipc.State{}, errors.New("front end: stopped before it listened")
 	case <-ctx.Done():
 		return ipc.State{}, fmt.Errorf("front end: not listening: %w", context.Cause(ctx))
+	}
+}
+
+// lastWord is what a process that has ended said first, which select may have passed over.
+func (b *body) lastWord() (ipc.State, error) {
+	select {
+	case s := <-b.heardC:
+		return s, nil
+	default:
+		return ipc.State{}, errors.New("front end: it ended before it listened")
 	}
 }
 
