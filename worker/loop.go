@@ -156,6 +156,7 @@ func (l *loop) turn(now engine.Time, first input) engine.Time {
 	next := l.engine.Step(now)
 	l.utilities.answerWaiting(l, now)
 	l.publish(now)
+	l.outputs.flushTold()
 	if !l.engine.Hung() {
 		next = min(next, l.outputs.flush(now, l.load(), next > now))
 	}
@@ -194,8 +195,8 @@ func (l *loop) applyQueued(now engine.Time, first input) {
 	}
 }
 
-// publish stores the counters where they outlive this process. It comes before any output of the turn is sent, so that
-// who has seen the end of a reply sees it counted.
+// publish stores the counters where they outlive this process. It comes before any output of the turn is sent, and before any answer
+// to a utility call, so that who has seen the end of a reply, or has had a later call answered, sees it counted.
 func (l *loop) publish(now engine.Time) {
 	c := l.engine.Counts()
 	l.page.Received.Store(c.Received)
@@ -261,5 +262,6 @@ func (l *loop) abortAll(now engine.Time) {
 	l.engine.AbortAll(now)
 	l.publish(now)
 	l.outputs.hurry()
+	l.outputs.flushTold()
 	l.outputs.flush(now, l.load(), false)
 }

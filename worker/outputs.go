@@ -48,6 +48,7 @@ type outputs struct {
 // outlet is one API server of the frontend: the socket to it, and what this turn has for it.
 type outlet struct {
 	conn   *zmtp.Conn       // nil while it is lost
+	told   [][]byte         // messages of their own: answers to utility calls. They leave before all else
 	chunks enginecore.Batch // what the step handed over
 	ends   enginecore.Batch // requests that ended with no tokens; they leave first, without stats
 	queued int64            // what the socket had when this turn first asked, in bytes; -1 = not asked
@@ -242,10 +243,23 @@ func (o *outputs) send(conn *zmtp.Conn, message []byte) {
 	_ = conn.Send(message)
 }
 
-// tell sends one message to a client, past what was gathered, if it is there.
+// tell has one message leave for a client in this turn, before what was gathered, if it is there.
 func (o *outputs) tell(client uint32, message []byte) {
 	if t := o.outlet(client); t != nil {
-		o.send(t.conn, message)
+		t.told = append(t.told, message)
+	}
+}
+
+// flushTold sends those messages. It does not belong to flush: an engine that hangs answers its utility calls.
+func (o *outputs) flushTold() {
+	for _, t := range o.clients {
+		for _, message := range t.told {
+			if t.conn != nil {
+				o.send(t.conn, message)
+			}
+		}
+		clear(t.told)
+		t.told = t.told[:0]
 	}
 }
 

@@ -37,6 +37,28 @@ func clientOf(t *testing.T, low func()) (*outputs, *zmtp.Puller) {
 	return o, client
 }
 
+// An answer to a utility call does not overtake the counts of its turn, but everything else of it.
+func TestOutputs_TellWaitsForTheCounts(t *testing.T) {
+	o, client := clientOf(t, func() {})
+	o.End(&engine.Request{Caller: &caller{id: enginecore.EncodeID("a")}}, engine.Error, engine.Duplicate)
+	o.tell(0, []byte("answer"))
+	if n := o.clients[0].conn.Traffic().MessagesOut; n != 0 {
+		t.Fatalf("%d messages were sent before the counts were published, want none", n)
+	}
+	o.flushTold()
+	o.flush(0, load{}, true)
+	if frames, err := client.Recv(); err != nil || string(frames[0]) != "answer" {
+		t.Errorf("received %q, %v, want the answer first", frames, err)
+	}
+	if frames, err := client.Recv(); err != nil || enginecore.DecodeOutputs(frames[0], new(enginecore.Outputs)) != nil {
+		t.Errorf("received %q, %v, want the end of a request", frames, err)
+	}
+	o.flushTold()
+	if n := o.clients[0].conn.Traffic().MessagesOut; n != 2 {
+		t.Errorf("%d messages were sent, want 2", n)
+	}
+}
+
 // A session that is renewed in the middle of a turn loses nothing that was gathered for a socket that stays.
 func TestOutputs_ConnectKeepsWhatWasGathered(t *testing.T) {
 	o, client := clientOf(t, func() {})
