@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -127,15 +126,7 @@ func applied(members []*member, errs []error) error {
 	if len(done) > 0 {
 		report = "the change is in force; confirmed by " + strings.Join(done, ", ")
 	}
-	var gone *GoneError
-	var silent *SilentError
-	switch {
-	case errors.As(err, &gone):
-		return &GoneError{gone.Index, gone.Rank, gone.Reason + "; " + report}
-	case errors.As(err, &silent):
-		return &SilentError{silent.Index, silent.Rank, silent.Reason + "; " + report}
-	}
-	return fmt.Errorf("%w; %s", err, report)
+	return withReport(err, report)
 }
 
 // abortEvent has those who were sent a change forget it.

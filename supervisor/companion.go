@@ -135,8 +135,8 @@ func (b *body) listen() {
 	}
 }
 
-func (b *body) send(kind ipc.Kind, content any) error {
-	frame, err := ipc.Append(nil, kind, 0, content)
+func (b *body) send(call ipc.Call) error {
+	frame, err := ipc.Append(nil, ipc.KindCall, 0, call)
 	if err == nil && !b.enqueue(frame) {
 		err = errors.New("front end: it reads nothing")
 	}
@@ -257,7 +257,7 @@ func (c *Companion) Drain(timeout uint64) {
 // tell makes a call of the process, if there is one.
 func (c *Companion) tell(call ipc.Call) error {
 	if b := c.body.Load(); b != nil {
-		return b.send(ipc.KindCall, call)
+		return b.send(call)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 
 	"vllm-vcr/ipc"
@@ -95,6 +96,19 @@ type SilentError struct {
 
 func (e *SilentError) Error() string {
 	return fmt.Sprintf("%s does not answer: %s", name(e.Index, e.Rank), e.Reason)
+}
+
+// withReport adds to what an engine's error says what came of the call all the same.
+func withReport(err error, report string) error {
+	var gone *GoneError
+	var silent *SilentError
+	switch {
+	case errors.As(err, &gone):
+		return &GoneError{gone.Index, gone.Rank, gone.Reason + "; " + report}
+	case errors.As(err, &silent):
+		return &SilentError{silent.Index, silent.Rank, silent.Reason + "; " + report}
+	}
+	return fmt.Errorf("%w; %s", err, report)
 }
 
 // RefusedError says that an engine refused a change because of what it is using.

@@ -69,7 +69,7 @@ func (f *Fleet) DrainEngine(ctx context.Context, index int, timeout uint64) (ipc
 	var silent *SilentError
 	switch {
 	case errors.As(errs[0], &silent):
-		return ipc.Drain{}, &SilentError{silent.Index, silent.Rank, silent.Reason + "; it drains as soon as it goes on"}
+		return ipc.Drain{}, withReport(silent, "it drains as soon as it goes on")
 	case errs[0] != nil:
 		return ipc.Drain{}, errs[0]
 	case answers[0].Drain == nil:

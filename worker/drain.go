@@ -20,8 +20,8 @@ type drainInput struct{ timeout time.Duration }
 
 func (in drainInput) apply(l *loop, now engine.Time) { l.beginDrain(now, in.timeout, false) }
 
-// beginDrain has new requests refused; those there are have until the time-out. Of two drains
-// each keeps its word: the earlier deadline counts, and the worker leaves if either wants it to.
+// beginDrain has new requests refused; those there are have until the time-out. Of two drains each keeps its word: the earlier
+// deadline counts, and the worker leaves if either wants it to.
 func (l *loop) beginDrain(now engine.Time, timeout time.Duration, stays bool) ipc.Drain {
 	unfinished := l.engine.Running() + l.engine.Waiting()
 	if l.drain.active {

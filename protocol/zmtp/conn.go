@@ -99,9 +99,9 @@ func (c *Conn) watch() {
 // Send queues one message of the given frames and returns without waiting for
 // the peer; the frames are copied. The error is non-nil only after the
 // connection has ended or its closing has begun (then it wraps ErrClosed), for a
-// message that ends it, having no room, and for a message of no frames. A PUB or XPUB connection drops a message that its
-// peer has not subscribed to; on XPUB a subscription counts once Recv has
-// returned it.
+// message that ends it, having no room, and for a message of no frames. A PUB or
+// XPUB connection drops a message that its peer has not subscribed to; on XPUB a
+// subscription counts once Recv has returned it.
 func (c *Conn) Send(frames ...[]byte) error {
 	if len(frames) == 0 {
 		return errors.New("message of no frames")

@@ -39,11 +39,7 @@ func newDirect(nc net.Conn) *direct {
 
 // fits says whether a message is one for send.
 func (d *direct) fits(frames [][]byte) bool {
-	size := 0
-	for _, f := range frames {
-		size += maxHeaderSize + len(f)
-	}
-	return len(frames) > 0 && size <= maxDirect
+	return len(frames) > 0 && int64(len(frames)*maxHeaderSize)+size(frames) <= maxDirect
 }
 
 // send returns how many bytes the kernel took, and a copy of the others. Whatever

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"time"
+
 	"vllm-vcr/unixsocket"
 )
 

@@ -45,8 +45,8 @@ func (q *queue) push(frames [][]byte) error {
 	if q.refusal != nil {
 		return q.refusal
 	}
-	if q.most > 0 && q.queued+size(frames) > q.most {
-		return fmt.Errorf("%w: %d bytes wait, want at most %d", ErrBehind, q.queued+size(frames), q.most)
+	if queued := q.queued + size(frames); q.most > 0 && queued > q.most {
+		return fmt.Errorf("%w: %d bytes wait, want at most %d", ErrBehind, queued, q.most)
 	}
 	for i, f := range frames {
 		q.appendFrame(flagsOf(i, len(frames)), f)
@@ -56,6 +56,7 @@ func (q *queue) push(frames [][]byte) error {
 	return nil
 }
 
+// size is that of the frames without their headers, in bytes.
 func size(frames [][]byte) (n int64) {
 	for _, f := range frames {
 		n += int64(len(f))

@@ -10,11 +10,7 @@ type Source interface {
 // generate returns the last n of the tokens that r has been handed, valid until the next call.
 func (e *Engine) generate(r *Request, n uint64) []uint32 {
 	e.tokens = e.tokens[:0]
-	if r.plain && n == 1 {
-		e.tokens = append(e.tokens, e.cfg.Source.Token(r.seed, r.emitted-1, nil))
-		return e.tokens
-	}
-	if r.Pooling {
+	if !r.plain && r.Pooling {
 		return e.tokens
 	}
 	for position := r.emitted - n; position < r.emitted; position++ {
@@ -24,6 +20,9 @@ func (e *Engine) generate(r *Request, n uint64) []uint32 {
 }
 
 func (e *Engine) token(r *Request, position uint64) uint32 {
+	if r.plain { // looks no further than the first cache line of r
+		return e.cfg.Source.Token(r.seed, position, nil)
+	}
 	if position < uint64(len(r.Forced)) {
 		return r.Forced[position]
 	}
